@@ -38,7 +38,10 @@ class Producer(threading.Thread):
             self.failure = error
 
     def _send_all(self) -> None:
-        with headgate.connect(self._address) as cluster, cluster.table(TABLE).channel(f"airport-{self.feed.origin}") as channel:
+        with (
+            headgate.connect(self._address, wait=60) as cluster,
+            cluster.table(TABLE).channel(f"airport-{self.feed.origin}") as channel,
+        ):
             self.channel = channel
             began, at = time.monotonic(), 0
             rows = self.feed.events

@@ -48,7 +48,7 @@ async def cluster() -> AsyncIterator[Cluster]:
 
 @contextlib.asynccontextmanager
 async def channel_of(cluster: Cluster, pauses: SteppedPauses) -> AsyncIterator[aio.Channel]:
-    async with aio.connect(cluster.coordinator, timeout=READY_S, system=System(pauses, pauses)) as hg:
+    async with aio.connect(cluster.coordinator, timeout=READY_S, wait=READY_S, system=System(pauses, pauses)) as hg:
         table = await hg.create_table("t", SCHEMA, key="id")
         async with table.channel("c") as channel:
             yield channel

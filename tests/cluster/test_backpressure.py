@@ -82,7 +82,7 @@ async def write_until_stopped(
 
 async def test_without_compactors_a_table_stops_at_its_limit_of_files_and_says_why_and_nothing_is_lost(tmp_path: Path) -> None:
     with Cluster(tmp_path / "cluster", writers=2, options=OPTIONS) as cluster:
-        async with aio.connect(cluster.address, timeout=READY_S) as hg:
+        async with aio.connect(cluster.address, timeout=READY_S, wait=READY_S) as hg:
             table = await hg.create_table("t", SCHEMA, key="id", ordering="ts", partition_by="part", buckets=2)
             url, source = table.info.url, batches(rows=20)
             await Maintenance(hg, "t").configure({FILES: str(MAX_FILES)})
@@ -107,7 +107,7 @@ async def test_without_compactors_a_table_stops_at_its_limit_of_files_and_says_w
 
 async def test_log_bytes_of_a_slice_stay_below_their_limit_while_rows_are_taken_ever_slower(tmp_path: Path) -> None:
     with Cluster(tmp_path / "cluster", writers=2, options=OPTIONS) as cluster:
-        async with aio.connect(cluster.address, timeout=READY_S) as hg:
+        async with aio.connect(cluster.address, timeout=READY_S, wait=READY_S) as hg:
             table = await hg.create_table("t", SCHEMA, key="id", ordering="ts", partition_by="part", buckets=1)
             url, source = table.info.url, batches(rows=200)
             await Maintenance(hg, "t").configure({FILES: "1000", BYTES: str(MAX_BYTES)})

@@ -27,7 +27,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture
 def program(cluster: Cluster) -> Iterator[headgate.Headgate]:
-    with headgate.connect(cluster.address, timeout=READY_S) as hg:
+    with headgate.connect(cluster.address, timeout=READY_S, wait=READY_S) as hg:
         yield hg
 
 
@@ -42,7 +42,7 @@ class Neighbour:
     """Another program that writes to the same table."""
 
     def __init__(self, cluster: Cluster, table: headgate.Table) -> None:
-        self._program = headgate.connect(cluster.address, timeout=READY_S)
+        self._program = headgate.connect(cluster.address, timeout=READY_S, wait=READY_S)
         self._channel = self._program.table(table.info.name).channel("neighbour")
         self._url = table.info.url
         self._written: list[str] = []
@@ -193,7 +193,7 @@ def test_a_table_that_is_not_there_is_told_as_such(program: headgate.Headgate) -
 def test_a_producer_whose_channel_was_taken_over_is_told_and_its_accepted_rows_stay(
     cluster: Cluster, table: headgate.Table
 ) -> None:
-    with Neighbour(cluster, table) as neighbour, headgate.connect(cluster.address, timeout=READY_S) as other:
+    with Neighbour(cluster, table) as neighbour, headgate.connect(cluster.address, timeout=READY_S, wait=READY_S) as other:
         old = table.channel("c")
         old.upsert([row("old")]).wait("received")
         with other.table(table.info.name).channel("c") as new:

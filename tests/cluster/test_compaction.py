@@ -85,7 +85,7 @@ def test_who_dies_in_a_compaction_loses_nothing_and_the_table_ends_compacted(dea
         report = assert_exactly_once(url, producers.histories(), workload)
         assert report.merged > 0
         assert table.verify().ok
-        with headgate.connect(cluster.address, timeout=READY_S) as hg:
+        with headgate.connect(cluster.address, timeout=READY_S, wait=READY_S) as hg:
             while hg.status().tables[0].alarms:
                 time.sleep(0.1)
 
@@ -97,7 +97,7 @@ def test_plans_wait_for_a_compactor_with_an_alarm_and_it_drains_without_a_loss(t
         url = create_table(cluster.address, "t", workload, buckets=1)
         with Producers(cluster.address, "t", workload, tmp_path, rows=0, rate=RATE) as producers:
             producers.start("one")
-            with headgate.connect(cluster.address, timeout=READY_S) as hg:
+            with headgate.connect(cluster.address, timeout=READY_S, wait=READY_S) as hg:
                 while "operations wait and no compactor is connected" not in hg.status().tables[0].alarms:
                     time.sleep(0.1)
                 cluster.start("compactor-1")
@@ -115,7 +115,7 @@ async def test_a_partition_that_is_quiet_while_others_are_archived_is_shown_by_h
     schema = pa.schema([("id", pa.string()), ("part", pa.string())])
     sent: list[str] = []
     with Cluster(tmp_path / "cluster", writers=1, compactors=1, options=OPTIONS) as cluster:
-        async with aio.connect(cluster.address, timeout=READY_S) as hg:
+        async with aio.connect(cluster.address, timeout=READY_S, wait=READY_S) as hg:
             table = await hg.create_table("t", schema, key="id", partition_by="part", buckets=1)
             url = table.info.url
             await Maintenance(hg, "t").configure(SHORT_TIMELINE)

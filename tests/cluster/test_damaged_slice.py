@@ -79,7 +79,7 @@ async def commit(channel: aio.Channel, number: int) -> None:
 
 async def test_a_damaged_slice_is_nobody_elses_trouble_and_comes_back_complete(tmp_path: Path) -> None:
     with Cluster(tmp_path / "cluster", writers=2, options=OPTIONS) as cluster:
-        async with aio.connect(cluster.address, timeout=READY_S) as hg:
+        async with aio.connect(cluster.address, timeout=READY_S, wait=READY_S) as hg:
             table = await hg.create_table("t", SCHEMA, key="id", ordering="ts", partition_by="part", buckets=BUCKETS)
             url = table.info.url
             await Maintenance(hg, "t").configure({"headgate.compaction.first.delta.commits": "1000"})

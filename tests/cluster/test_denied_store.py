@@ -81,7 +81,7 @@ def test_a_denial_is_named_and_waited_out_and_every_row_is_there_once(place: str
     with (
         PLACES[place](tmp_path) as denying,
         Cluster(tmp_path / "cluster", store=denying.store, env=denying.env, options=SOON) as cluster,
-        headgate.connect(cluster.address, timeout=READY_S) as hg,
+        headgate.connect(cluster.address, timeout=READY_S, wait=READY_S) as hg,
     ):
         url = create_table(cluster.address, "t", WORKLOAD)
         with Producers(cluster.address, "t", WORKLOAD, tmp_path, rows=0, rate=500, timeout=PATIENCE_S) as producers:

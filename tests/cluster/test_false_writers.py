@@ -34,7 +34,10 @@ def alarms(hg: headgate.Headgate) -> str:
 async def test_ro10_rows_that_a_flush_has_confirmed_are_there_though_a_false_writer_reports_that_it_got_none(
     tmp_path: Path,
 ) -> None:
-    with Cluster(tmp_path / "cluster", options=SOON) as cluster, headgate.connect(cluster.address, timeout=READY_S) as hg:
+    with (
+        Cluster(tmp_path / "cluster", options=SOON) as cluster,
+        headgate.connect(cluster.address, timeout=READY_S, wait=READY_S) as hg,
+    ):
         table = hg.create_table("t", SCHEMA, key="id", partition_by="part", buckets=1)
         channel = table.channel("c")
 
@@ -67,7 +70,7 @@ def test_ro10_a_writer_that_loses_rows_is_left_out_and_what_producers_send_is_th
             for name in PRODUCERS:
                 producers.start(name)
             producers.wait()
-        with headgate.connect(cluster.address, timeout=READY_S) as hg:
+        with headgate.connect(cluster.address, timeout=READY_S, wait=READY_S) as hg:
             said = alarms(hg)
         report = assert_exactly_once(url, producers.histories(), workload)
         assert f"at {cluster.address_of('writer-2')} is excluded until it restarts" in said

@@ -78,6 +78,6 @@ def sent(producers: Producers) -> int:
 
 def owner(cluster: Cluster, asked: str) -> str:
     """Who has the table, as that coordinator knows."""
-    with headgate.connect(cluster.address_of(asked), timeout=READY_S) as hg:
+    with headgate.connect(cluster.address_of(asked), timeout=READY_S, wait=READY_S) as hg:
         (status,) = hg.status("t").tables
     return status.owner

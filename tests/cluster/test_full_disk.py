@@ -26,7 +26,7 @@ def test_a_full_disk_is_waited_out_without_everybody_sending_everything_again_an
     with (
         small_disk(tmp_path / "disk", 256 << 20) as disk,
         Cluster(tmp_path / "cluster", store=f"file://{disk}", options=options) as cluster,
-        headgate.connect(cluster.address, timeout=READY_S) as hg,
+        headgate.connect(cluster.address, timeout=READY_S, wait=READY_S) as hg,
     ):
         url = create_table(cluster.address, "t", WORKLOAD, limited=False)
         with Producers(cluster.address, "t", WORKLOAD, tmp_path, rows=0, rate=1000) as producers:

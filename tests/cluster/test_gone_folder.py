@@ -54,7 +54,7 @@ def test_a_folder_that_was_moved_away_is_not_made_anew_and_the_table_goes_on_whe
     store, away = tmp_path / "cluster/store", tmp_path / "away"
     with (
         Cluster(tmp_path / "cluster", compactors=1, options=SOON) as cluster,
-        headgate.connect(cluster.address, timeout=READY_S) as hg,
+        headgate.connect(cluster.address, timeout=READY_S, wait=READY_S) as hg,
     ):
         url = create_table(cluster.address, "t", WORKLOAD)
         with Producers(cluster.address, "t", WORKLOAD, tmp_path, rows=0, rate=500, timeout=300) as producers:
@@ -78,7 +78,7 @@ def test_a_folder_that_was_removed_keeps_nobody_from_other_tables_and_can_be_for
     store = tmp_path / "cluster/store"
     with (
         Cluster(tmp_path / "cluster", writers=1, options=SOON) as cluster,
-        headgate.connect(cluster.address, timeout=READY_S) as hg,
+        headgate.connect(cluster.address, timeout=READY_S, wait=READY_S) as hg,
     ):
         for name in ("gone", "kept"):
             with hg.create_table(name, SCHEMA, key="id").channel("c") as channel:

@@ -48,7 +48,7 @@ class Watched:
 
     def generation(self, cluster: Cluster) -> int:
         """1 while no checkpoint was given up."""
-        with headgate.connect(cluster.address, timeout=READY_S) as hg:
+        with headgate.connect(cluster.address, timeout=READY_S, wait=READY_S) as hg:
             [table] = hg.status(self.name).tables
         return table.generation
 
@@ -204,7 +204,7 @@ def wait_for_all(cluster: Cluster, tables: Sequence[Watched]) -> dict[str, str]:
 
 def owns(cluster: Cluster, coordinator: str, table: str) -> bool:
     """Whether that coordinator says so."""
-    with headgate.connect(cluster.address_of(coordinator), timeout=READY_S) as hg:
+    with headgate.connect(cluster.address_of(coordinator), timeout=READY_S, wait=READY_S) as hg:
         return [each.state for each in hg.status(table).tables] == ["owned"]
 
 

@@ -29,7 +29,7 @@ HOUR, DAY = 3600.0, 86400.0
 def test_a_clock_that_was_ahead_for_a_moment_stops_commits_for_that_moment_only(ahead: float, tmp_path: Path) -> None:
     with (
         Cluster(tmp_path / "cluster", options={"coordinator": SOON}) as cluster,
-        headgate.connect(cluster.address, timeout=READY_S) as hg,
+        headgate.connect(cluster.address, timeout=READY_S, wait=READY_S) as hg,
     ):
         url = create_table(cluster.address, "t", WORKLOAD)
         with Producers(cluster.address, "t", WORKLOAD, tmp_path, rows=0, rate=500) as producers:
@@ -59,7 +59,7 @@ def test_a_table_whose_times_are_in_the_future_goes_on_when_an_operator_says_so(
             with open_table(url, take_over=True, system=system(ahead)) as table:
                 table.own()  # its FENCE issues times
             cluster.start("coordinator-1")
-            with headgate.connect(cluster.address, timeout=READY_S) as hg:
+            with headgate.connect(cluster.address, timeout=READY_S, wait=READY_S) as hg:
                 wait_for_alarm(hg, "adopt TABLE --future-times")
             command = [
                 sys.executable,

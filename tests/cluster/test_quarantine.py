@@ -18,7 +18,7 @@ SOON = {"coordinator": ["--checkpoint-interval", "300ms", "--checkpoint-min-inte
 def test_clients_of_a_table_that_another_program_wrote_get_an_error_that_says_so(tmp_path: Path) -> None:
     with (
         Cluster(tmp_path / "cluster", writers=1, options=SOON) as cluster,
-        headgate.connect(cluster.address, timeout=READY_S) as hg,
+        headgate.connect(cluster.address, timeout=READY_S, wait=READY_S) as hg,
     ):
         opened = {}
         for name in ("bad", "good"):

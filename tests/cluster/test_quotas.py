@@ -51,8 +51,8 @@ def send(channel: headgate.Channel) -> float:
 @pytest.mark.slow
 def test_a_principal_beyond_its_quotas_waits_or_is_refused_and_others_are_not(cluster: Cluster) -> None:
     with (
-        headgate.connect(cluster.address, token="ann-token", timeout=READY_S) as ann,
-        headgate.connect(cluster.address, token="bob-token", timeout=READY_S) as bob,
+        headgate.connect(cluster.address, token="ann-token", timeout=READY_S, wait=READY_S) as ann,
+        headgate.connect(cluster.address, token="bob-token", timeout=READY_S, wait=READY_S) as bob,
     ):
         ann.create_table("t", SCHEMA, **COLUMNS)
         table = ann.table("t")

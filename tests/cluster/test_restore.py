@@ -44,7 +44,7 @@ class Restored:
         self.history = History(self.name)
 
     def run(self) -> None:
-        with headgate.connect(self.address) as hg:
+        with headgate.connect(self.address, wait=READY_S) as hg:
             while True:
                 try:
                     self._send(hg.table("t").channel(self.name))
@@ -165,7 +165,7 @@ def test_a_producer_that_was_away_during_the_restore_is_told_when_it_comes_back(
 ) -> None:
     with (
         Cluster(tmp_path / "cluster", options=SOON, links=True) as cluster,
-        headgate.connect(cluster.address, timeout=READY_S) as hg,
+        headgate.connect(cluster.address, timeout=READY_S, wait=READY_S) as hg,
     ):
         create_table(cluster.address, "t", COMMIT_TIME)
         channel = hg.table("t").channel("one")

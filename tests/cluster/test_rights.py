@@ -62,7 +62,7 @@ class Guarded:
         whole.replace(self.access)
 
     def connect(self, principal: str) -> headgate.Headgate:
-        return headgate.connect(self.cluster.address, token=f"{principal}-token", timeout=READY_S)
+        return headgate.connect(self.cluster.address, token=f"{principal}-token", timeout=READY_S, wait=READY_S)
 
     def lines(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self.audit.read_text().splitlines()]
@@ -209,7 +209,7 @@ def test_a_second_token_takes_over_from_the_first(guarded: Guarded) -> None:
         channel.upsert([{"id": "by the old", **ROW}])
     both = {**TOKENS, "new-ann-token": "ann"}
     guarded.replace_access(access_text(both, *ROLES.values()))
-    with headgate.connect(guarded.cluster.address, token="new-ann-token", timeout=READY_S) as hg:
+    with headgate.connect(guarded.cluster.address, token="new-ann-token", timeout=READY_S, wait=READY_S) as hg:
         table = until(lambda: hg.table("ann_own"))
         with guarded.connect("ann") as old:
             old.table("ann_own")

@@ -65,7 +65,7 @@ def certified(folder: Path, files: Files, **more: list[str]) -> Iterator[Cluster
 
 def load(cluster: Cluster, first: int) -> str:
     """A hundred rows of eight partitions; returns the table's place."""
-    with headgate.connect(cluster.address, timeout=READY_S) as hg:
+    with headgate.connect(cluster.address, timeout=READY_S, wait=READY_S) as hg:
         table = hg.create_table("t", SCHEMA, key="id", partition_by="part", ordering="ts", buckets=8, exist_ok=True)
         with table.channel("c") as channel:
             channel.upsert([{**ROW, "id": str(number), "part": f"p{number % 8}"} for number in range(first, first + 100)])
@@ -83,7 +83,7 @@ def wait_for_log(part: Process, text: str) -> None:
 def wait_for_members(cluster: Cluster) -> None:
     """Until two writers and one compactor are registered, and no more."""
     deadline = time.monotonic() + READY_S
-    with headgate.connect(cluster.address, timeout=READY_S) as hg:
+    with headgate.connect(cluster.address, timeout=READY_S, wait=READY_S) as hg:
         while (len((status := hg.status()).writers), len(status.compactors)) != (2, 1):
             assert time.monotonic() < deadline, status
             time.sleep(0.05)

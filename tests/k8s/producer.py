@@ -59,7 +59,7 @@ class Told(Stream):
     def connect(self) -> headgate.Headgate:
         token, _ = self.credentials()
         tls = headgate.Tls(ca=self.ca) if self.ca else None
-        return headgate.connect(self.address, token=token.strip() or None, tls=tls)
+        return headgate.connect(self.address, token=token.strip() or None, tls=tls, wait=60)
 
 
 class Producer:

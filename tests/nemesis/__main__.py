@@ -91,7 +91,7 @@ def _cluster(folder: Path, disk: Path) -> Cluster:
 
 
 async def _configure(address: str, table: str) -> None:
-    async with headgate.aio.connect(address, timeout=60) as hg:
+    async with headgate.aio.connect(address, timeout=60, wait=60) as hg:
         await Maintenance(hg, table).configure(SETTINGS)
 
 

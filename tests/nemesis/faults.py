@@ -117,7 +117,7 @@ def writers_roll(scene: Scene, strike: Strike) -> None:
 def folder_removed(scene: Scene, strike: Strike) -> None:
     """Of another table; that the cluster lists its tables and makes new ones is asked while it is gone."""
     name = f"side_{strike.choice}"
-    with headgate.connect(scene.cluster.address, timeout=60) as hg:
+    with headgate.connect(scene.cluster.address, timeout=60, wait=60) as hg:
         hg.create_table(name, SCHEMA, key="id", buckets=1)
         shutil.rmtree(scene.table.parent / name)
         scene.wait(SECONDS[strike.kind])

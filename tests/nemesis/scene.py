@@ -36,7 +36,7 @@ class Scene:
         """The name of a part; of who owns the table just now, or of the first coordinator while nobody does."""
         if part != OWNER:
             return part
-        with headgate.connect(self.cluster.address, timeout=60) as hg:
+        with headgate.connect(self.cluster.address, timeout=60, wait=60) as hg:
             owners = [table.owner for table in hg.status().tables if table.name == self.table.name]
         return next((owner for owner in owners if owner), self.parts.coordinators[0])
 

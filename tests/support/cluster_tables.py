@@ -55,7 +55,7 @@ def _steps(ordered: bool) -> list[tuple[str, list[Row]]]:
 async def _plan_nothing(address: str, table: str) -> None:
     """The oracle remembers deletes for good; a plan of the cluster's own, left to Spark, would forget some of them (rule DE2)."""
     often = ("hoodie.compact.inline.max.delta.commits", "headgate.compaction.first.delta.commits")
-    async with headgate.aio.connect(address, timeout=READY_S) as hg:
+    async with headgate.aio.connect(address, timeout=READY_S, wait=READY_S) as hg:
         await Maintenance(hg, table).configure(dict.fromkeys(often, "1000"))
 
 

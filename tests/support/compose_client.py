@@ -48,7 +48,7 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 def _write(token: str, ca: str) -> int:
-    with headgate.connect("localhost:7070", token=token, tls=headgate.Tls(ca=ca), timeout=_LIMIT_S) as hg:
+    with headgate.connect("localhost:7070", token=token, tls=headgate.Tls(ca=ca), timeout=_LIMIT_S, wait=_LIMIT_S) as hg:
         table = hg.create_table("t", pa.schema([("id", pa.int64())]), key="id")
         channels = [table.channel(f"c{number}") for number in range(4)]  # more than writers
         for number, channel in enumerate(channels):

@@ -28,7 +28,7 @@ DONE = "done"
 def create_table(address: str, name: str, workload: Workload, *, buckets: int = 4, limited: bool = True) -> str:
     """The table that a workload wants; returns where readers find it. ``limited``: checkpoints are stretched when nobody
     compacts."""
-    with headgate.connect(address, timeout=READY_S) as hg:
+    with headgate.connect(address, timeout=READY_S, wait=READY_S) as hg:
         ordering = "ts" if workload.event_time else None
         table = hg.create_table(name, SCHEMA, key="id", partition_by="part", ordering=ordering, buckets=buckets, exist_ok=True)
     if not limited:
@@ -37,7 +37,7 @@ def create_table(address: str, name: str, workload: Workload, *, buckets: int = 
 
 
 async def _without_limit(address: str, table: str) -> None:
-    async with headgate.aio.connect(address, timeout=READY_S) as hg:
+    async with headgate.aio.connect(address, timeout=READY_S, wait=READY_S) as hg:
         await Maintenance(hg, table).configure({"headgate.slice.max.log.files": "100000"})
 
 
@@ -147,7 +147,9 @@ def produce(told: argparse.Namespace) -> None:
     journal = Journal(told.journal)
     attempt = len(read_journal(told.journal, told.name).attempts) + 1
     tls = headgate.Tls(ca=told.ca) if told.ca else None
-    connection = headgate.connect(told.address, timeout=told.timeout, token=told.token or None, tls=tls, front=told.front)
+    connection = headgate.connect(
+        told.address, timeout=told.timeout, wait=told.timeout, token=told.token or None, tls=tls, front=told.front
+    )
     with connection as hg, hg.table(told.table).channel(told.name) as channel:
         committed = channel.committed_offset
         journal.opened(attempt, committed)

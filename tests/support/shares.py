@@ -51,7 +51,7 @@ def ratio(store: Store, of: Written) -> float:
 
 def processes(cluster: Cluster) -> dict[str, str]:
     """The process id of each of the cluster's writers that is registered, by its name."""
-    with headgate.connect(cluster.address, timeout=READY_S) as hg:
+    with headgate.connect(cluster.address, timeout=READY_S, wait=READY_S) as hg:
         found = {writer.address: writer.process for writer in hg.status().writers}
     addresses = {name: cluster.address_of(name) for name in cluster.parts if name.startswith("writer-")}
     return {name: found[address] for name, address in addresses.items() if address in found}

@@ -23,11 +23,13 @@ class Access:
     def connect(self) -> headgate.Headgate:
         """A connection for blocking calls. Raises OSError for a file that cannot be read."""
         tls = headgate.Tls(ca=self.tls_ca) if self.tls_ca else None
-        return headgate.connect(list(self.addresses), token=self.token or None, tls=tls, timeout=self.timeout, front=self.front)
+        return headgate.connect(
+            list(self.addresses), token=self.token or None, tls=tls, timeout=self.timeout, wait=self.timeout, front=self.front
+        )
 
     def connect_async(self) -> headgate.aio.Headgate:
         """A connection for asyncio. Raises OSError for a file that cannot be read."""
         tls = headgate.Tls(ca=self.tls_ca) if self.tls_ca else None
         return headgate.aio.connect(
-            list(self.addresses), token=self.token or None, tls=tls, timeout=self.timeout, front=self.front
+            list(self.addresses), token=self.token or None, tls=tls, timeout=self.timeout, wait=self.timeout, front=self.front
         )

@@ -11,6 +11,7 @@
 ``headgate.aio`` is the same for asyncio. ``headgate.errors`` shows the tree of errors.
 """
 
+from headgate import quiet  # isort: skip  # noqa: F401
 from headgate import aio
 from headgate.blocking import Headgate, Table, connect
 from headgate.blocking_channel import Channel, Receipt

@@ -40,6 +40,7 @@ def connect(
     token: str | None = None,
     tls: Tls | bool | None = None,
     timeout: float = DEFAULT_TIMEOUT,
+    wait: float = 0.0,
     compression: Compression = None,
     in_flight_bytes: int = DEFAULT_IN_FLIGHT,
     front: bool = False,
@@ -54,6 +55,7 @@ def connect(
         addresses,
         transport,
         timeout=timeout,
+        wait=wait,
         encoder=Encoder(compression),
         in_flight_bytes=in_flight_bytes,
         system=system or System.real(),
@@ -82,6 +84,7 @@ class Headgate:
         transport: Transport,
         *,
         timeout: float,
+        wait: float,
         encoder: Encoder,
         in_flight_bytes: int,
         system: System,
@@ -91,7 +94,7 @@ class Headgate:
         self.in_flight_bytes = in_flight_bytes
         self.system = system
         self.transport = transport
-        self.coordinators = Coordinators(addresses, transport, system)
+        self.coordinators = Coordinators(addresses, transport, system, wait)
         self.tasks = asyncio.TaskGroup()
         self._runners: list[ChannelRunner] = []
 

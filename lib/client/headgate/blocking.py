@@ -21,6 +21,7 @@ def connect(
     token: str | None = None,
     tls: Tls | bool | None = None,
     timeout: float = aio.DEFAULT_TIMEOUT,
+    wait: float = 0.0,
     compression: Compression = None,
     in_flight_bytes: int = aio.DEFAULT_IN_FLIGHT,
     front: bool = False,
@@ -32,7 +33,9 @@ def connect(
     token, sent in the clear without ``tls``. ``tls=True`` trusts the system's authorities; ``headgate.Tls`` names others. Without
     both, a cluster that `headgate dev` runs for the same user on this machine is reached with the credentials that it made;
     ``tls=False`` keeps to plaintext. ``timeout``: seconds that a call waits, through breaks and takeovers, unless it gives its
-    own. ``compression="lz4"`` saves about 40 % on the wire for 0.7 ms of CPU a MB. ``in_flight_bytes``: how much one channel
+    own. A cluster to which there is no way at first (nobody listens, the name is not known, one side alone speaks TLS) is an
+    UnavailableError within 2 s; with ``wait=60`` calls try for a minute, and say so in the log ``headgate``.
+    ``compression="lz4"`` saves about 40 % on the wire for 0.7 ms of CPU a MB. ``in_flight_bytes``: how much one channel
     buffers until it is queryable (rule CH7), at most what the cluster allows. At half of it the channel asks for a checkpoint.
     ``front=True``: ``address`` is a proxy's, all calls go there. Needless where the coordinators' setting `front` names it.
 
@@ -49,6 +52,7 @@ def connect(
             token=token,
             tls=tls,
             timeout=timeout,
+            wait=wait,
             compression=compression,
             in_flight_bytes=in_flight_bytes,
             front=front,

@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import dataclasses
+import logging
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -11,6 +13,7 @@ from grpc import aio
 from headgate.errors import InvalidArgumentError, UnavailableError, VersionError
 from headgate.system import System
 from headgate.transport import Failure, Transport, failure_of_status
+from headgate.unreachable import NOBODY_LISTENS
 from headgate_proto.api.v1 import errors_pb2 as wire
 from headgate_proto.api.v1 import tables_pb2, tables_pb2_grpc
 
@@ -18,10 +21,14 @@ Answer = TypeVar("Answer")
 Method = Callable[["tables_pb2_grpc.TableServiceAsyncStub"], Callable[..., Awaitable[Answer]]]
 """Selects a call: ``lambda stub: stub.Status``."""
 
+_log = logging.getLogger("headgate")
 _CALL_SECONDS = 10.0
 """Deadline of one attempt. Creating a table on a slow store takes about 1 s."""
 _FIND_SECONDS = 2.0
 """Deadline of one FindWriters: coordinators answer it from memory, and one that is stopped must not delay a channel."""
+_UNREACHABLE_SECONDS = 1.0
+"""So long a first call tries a cluster to which there is no way, which may just be starting; with a last attempt less than 2."""
+_SHOWN_SECONDS = 5.0
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 1.0
 _REDIRECTS = 4
@@ -52,11 +59,37 @@ class CallFailedError(Exception):
         self.failure = failure
 
 
+class FirstContact:
+    """How long a connection tries to reach a cluster to which there was no way yet: ``wait`` seconds, shown in the log."""
+
+    def __init__(self, wait: float) -> None:
+        self.made = False
+        self._wait = wait
+        self._shown = -_SHOWN_SECONDS
+        self._failure: Failure | None = None
+
+    def still_patient(self, failure: Failure, waited: float) -> bool:
+        """Whether there was no way yet; the call then goes on after ``waited`` seconds. Raises the failure's error."""
+        self.made = self.made or not failure.unreachable
+        if self.made:
+            return False
+        # Of a name with several addresses, such as localhost, gRPC tells about one, in turn: the others may have nobody.
+        known = self._failure or failure
+        self._failure = min(known, failure, key=lambda each: each.error.message.count(NOBODY_LISTENS))
+        if waited >= max(self._wait, _UNREACHABLE_SECONDS):
+            raise self._failure.error from None
+        if self._wait > waited >= self._shown + _SHOWN_SECONDS:
+            self._shown = waited
+            _log.warning("waiting up to %.0f s for a cluster. %s", self._wait - waited, self._failure.error)
+        return True
+
+
 class Coordinators:
     """``TableService`` at several addresses; calls go first to the one that answered last."""
 
-    def __init__(self, addresses: Sequence[str], transport: Transport, system: System) -> None:
+    def __init__(self, addresses: Sequence[str], transport: Transport, system: System, wait: float = 0.0) -> None:
         self._addresses = list(addresses)
+        self._first_contact = FirstContact(wait)
         self._transport = transport
         self._system = system
 
@@ -71,9 +104,10 @@ class Coordinators:
         """Repeats ``attempt`` while its CallFailedError allows it; it takes whether an earlier attempt may have been carried out.
 
         ``patient``: ``timeout`` ends only the repetition, never a running attempt. Raises the coordinator's error;
-        UnavailableError after ``timeout`` seconds.
+        UnavailableError after ``timeout`` seconds, and much earlier as long as there was no way to any coordinator.
         """
         backoff = Backoff(self._system)
+        started = asyncio.get_running_loop().time()
         maybe_done = False
         last: Failure | None = None
         try:
@@ -82,20 +116,25 @@ class Coordinators:
                 while True:
                     try:
                         deadline.reschedule(None if patient else end)
-                        return await attempt(maybe_done)
+                        answer = await attempt(maybe_done)
+                        self._first_contact.made = True
+                        return answer
                     except CallFailedError as error:
                         last = error.failure
                         if last.action not in (wire.ACTION_RETRY, wire.ACTION_RESUME):
                             raise last.error from None
                         maybe_done = maybe_done or last.unknown_outcome
                         deadline.reschedule(end)
+                    if self._first_contact.still_patient(last, asyncio.get_running_loop().time() - started):
+                        backoff.reset()
                     await backoff.pause(last.retry_after)
         except TimeoutError:
             why = f": {last.error.message}" if last else ""
             where = ", ".join(self._addresses)
             raise UnavailableError(
-                f"no answer from {where} within {timeout:g} s{why}", fix="Check that the cluster runs, then try again."
-            ) from (last.error if last else None)
+                f"no answer from {where} within {timeout:g} s{why}",
+                fix=last.error.fix if last and last.unreachable else "Check that the cluster runs, then try again.",
+            ) from None
 
     async def find_writers(self) -> list[str]:
         """Addresses of the writers that take channels now. One attempt. Raises CallFailedError."""
@@ -110,6 +149,7 @@ class Coordinators:
     async def try_each(self, ask: Callable[[str], Awaitable[Answer]]) -> Answer:
         """Asks each address once, and each address that an answer names. Raises CallFailedError with the last failure."""
         waiting = list(self._addresses)
+        failures: list[Failure] = []
         failure = Failure(UnavailableError("no coordinator is known", fix="Give the address of one."), wire.ACTION_RETRY)
         for _ in range(len(waiting) + _REDIRECTS):
             if not waiting:
@@ -119,6 +159,7 @@ class Coordinators:
                 answer = await ask(address)
             except CallFailedError as error:
                 failure = error.failure
+                failures.append(failure)
                 if failure.action == wire.ACTION_RESUME and failure.address:
                     waiting.insert(0, failure.address)
                 elif failure.action not in (wire.ACTION_RETRY, wire.ACTION_RESUME):
@@ -128,7 +169,7 @@ class Coordinators:
                     self._addresses.remove(address)
                     self._addresses.insert(0, address)
                 return answer
-        raise CallFailedError(failure)
+        raise CallFailedError(_of_all(failures) if failures else failure)
 
     async def _ask(self, address: str, method: Method[Answer], request: Message, seconds: float) -> Answer:
         transport = self._transport
@@ -136,6 +177,15 @@ class Coordinators:
         call = method(stub)(request, timeout=seconds, metadata=transport.metadata(address))
         answer: Answer = await answer_of(call, address, transport)
         return answer
+
+
+def _of_all(failures: Sequence[Failure]) -> Failure:
+    """The last failure; that of all addresses, if there is a way to none of them."""
+    last = failures[-1]
+    if not all(failure.unreachable for failure in failures):
+        return dataclasses.replace(last, unreachable=False)
+    messages = list(dict.fromkeys(failure.error.message for failure in failures))
+    return dataclasses.replace(last, error=UnavailableError("; ".join(messages), fix=last.error.fix))
 
 
 async def answer_of(call: Any, address: str, transport: Transport) -> Any:
@@ -154,7 +204,8 @@ def as_call_failures(address: str, transport: Transport) -> Iterator[None]:
             yield
         except aio.AioRpcError as error:
             transport.answered(address, error.initial_metadata(), heard=False)
-            failure = failure_of_status(error.code(), error.details() or "", error.trailing_metadata(), address)
+            tls = transport.credentials is not None
+            failure = failure_of_status(error.code(), error.details() or "", error.trailing_metadata(), address, tls=tls)
             raise CallFailedError(failure) from error
     except VersionError as skewed:
         raise CallFailedError(Failure(skewed, wire.ACTION_GIVE_UP)) from skewed

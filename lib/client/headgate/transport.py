@@ -17,6 +17,7 @@ from headgate.errors import (
     VersionError,
     from_wire,
 )
+from headgate.unreachable import why_unreachable
 from headgate_proto import handshake
 from headgate_proto.api.v1 import errors_pb2 as wire
 
@@ -159,6 +160,8 @@ class Failure:
     retry_after: float = 0.0
     code: "wire.Code.ValueType" = wire.CODE_UNSPECIFIED
     unknown_outcome: bool = False
+    unreachable: bool = False
+    """There is certainly no way to the server now: nobody listens, the name is not known, one side alone speaks TLS, …"""
 
 
 def failure_of(error: wire.Error) -> Failure:
@@ -166,11 +169,19 @@ def failure_of(error: wire.Error) -> Failure:
     return Failure(from_wire(error), error.action, error.address, error.retry_after_ms / 1000, error.code)
 
 
-def failure_of_status(status: grpc.StatusCode, details: str, trailing: aio.Metadata | None, address: str) -> Failure:
+def failure_of_status(
+    status: grpc.StatusCode, details: str, trailing: aio.Metadata | None, address: str, *, tls: bool = False
+) -> Failure:
     """The failure behind a gRPC status. Without a Headgate error in its metadata it comes from gRPC itself or from a proxy."""
     for key, value in trailing or ():
         if key == "headgate-error-bin" and isinstance(value, bytes):
-            return failure_of(wire.Error.FromString(value))
+            said = wire.Error.FromString(value)
+            if said.code == wire.CODE_UNAUTHENTICATED:
+                said.message = f"{address}: {said.message}"
+            return failure_of(said)
+    if status is grpc.StatusCode.UNAVAILABLE and (why := why_unreachable(details, tls=tls)) is not None:
+        error = UnavailableError(f"{address}: {why.cause}", fix=why.fix)
+        return Failure(error, wire.ACTION_RETRY, unreachable=True)
     what = f"{address}: {status.name} {details}".rstrip()
     if status is grpc.StatusCode.UNAUTHENTICATED:
         return Failure(UnauthenticatedError(what, fix="Use a token that the cluster knows."), wire.ACTION_GIVE_UP)
