@@ -84,7 +84,9 @@ async def test_exist_ok_takes_the_same_definition_and_no_other(tmp_path: Path, r
         created = await coordinator.create("t", SCHEMA, **OPTIONS)
         assert await coordinator.create("t", SCHEMA, **OPTIONS, exist_ok=True) == created
         assert await code(coordinator.create("t", SCHEMA, **OPTIONS)) == "CODE_TABLE_EXISTS"
-        assert await code(coordinator.create("t", SCHEMA, **OPTIONS, buckets=5, exist_ok=True)) == "CODE_TABLE_EXISTS"
+        other = await refused(coordinator.create("t", SCHEMA, **OPTIONS, buckets=5, exist_ok=True))
+        assert errors_pb2.Code.Name(other.code) == "CODE_TABLE_EXISTS"
+        assert other.message == "a table with another definition is there: its number of buckets is 8, not 5"
 
 
 async def test_a_creation_that_stopped_before_its_entry_is_completed_by_the_next(tmp_path: Path, redis: str) -> None:

@@ -53,6 +53,7 @@ def test_every_error_of_the_tables_keeps_what_the_caller_can_do(kind: type[table
         tables_errors.NullOrderingError,
         tables_errors.PartitionValueError,
         tables_errors.OptionError,
+        tables_errors.OtherDefinitionError,
         tables_errors.RangeGoneError,
     )
     assert (SECRET in told.message) == (issubclass(kind, about_rows) or kind is tables_errors.FixCall)

@@ -24,7 +24,6 @@ _RULES: Sequence[tuple[str, str]] = (
     (r"Open it with open_table once the cause is removed; the first write completes it", "Remove the cause, then run it again"),
     (r"Open it with open_table, or pass exist_ok=True", "Use it, or add --exist-ok"),
     (r"Open it with open_table, or choose another place", "Use it, or choose another place"),
-    (r"Open it with open_table and compare", "Run `headgate table describe TABLE` and compare"),
     (r"make a table there with create_table", "create a table with `headgate table create`"),
     (r"Write through it: headgate\.connect\('?([^')]*)'?\)\. If it is gone for good, .*", r"Name the table and --connect \1."),
     (r"Order by an integer or a timestamp\('us'\)", "Order by an integer or a timestamp"),

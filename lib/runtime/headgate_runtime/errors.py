@@ -143,6 +143,7 @@ _BY_CLASS: Final[dict[str, _ForClients]] = {
     "TooLargeError": _ForClients(errors_pb2.CODE_TOO_LARGE),
     "TransactionError": _BROKEN,
     "NotATableError": _ForClients(errors_pb2.CODE_TABLE_NOT_FOUND, "no table of this name", "Create it, or correct the name."),
+    "OtherDefinitionError": _ForClients(errors_pb2.CODE_TABLE_EXISTS),
     "TableExistsError": _ForClients(
         errors_pb2.CODE_TABLE_EXISTS, "there is a table of this name", "Pass exist_ok, or choose another name."
     ),

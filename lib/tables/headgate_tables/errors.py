@@ -21,6 +21,7 @@ TablesError
 │   ├── RangeGoneError           the past that is asked for was archived or cleaned away
 │   ├── NotATableError           no Hudi table at this place
 │   ├── TableExistsError         there is a table already
+│   │   └── OtherDefinitionError     with another definition than is asked for
 │   └── TransactionError         commit out of order, or use after its end
 └── OperatorNeeded           something outside the program has to change first
     ├── UnsupportedTableError    newer than we know, or with a feature that we do not write or read
@@ -128,6 +129,10 @@ class NotATableError(FixCall):
 
 class TableExistsError(FixCall):
     """There is a table already."""
+
+
+class OtherDefinitionError(TableExistsError):
+    """The table that is there has another definition than the one that is asked for; the message says what differs."""
 
 
 class TransactionError(FixCall):

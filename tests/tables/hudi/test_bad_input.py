@@ -15,6 +15,7 @@ from headgate_tables.errors import (
     NullKeyError,
     NullOrderingError,
     OptionError,
+    OtherDefinitionError,
     PartitionValueError,
     SchemaError,
     TableExistsError,
@@ -214,7 +215,7 @@ def test_a_table_is_not_created_over_another(table: hudi.Table) -> None:
     again = {"record_key": "id", "partition_by": "part", "ordering": "ts", "buckets": 2}
     with refused(TableExistsError, "/table holds a table already", "open_table"):
         hudi.create_table(table.url, SCHEMA, **again)
-    with refused(TableExistsError, "another definition", "compare its schema"):
+    with refused(OtherDefinitionError, "another definition is there: its number of buckets is 2, not 3", "keeps its definition"):
         hudi.create_table(table.url, SCHEMA, **again | {"buckets": 3}, exist_ok=True)
     assert hudi.create_table(table.url, SCHEMA, **again, exist_ok=True).commits() == table.commits()
 

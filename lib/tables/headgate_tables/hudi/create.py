@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 
 from headgate_tables.commitlog.first_slot import create_log
-from headgate_tables.errors import OptionError, TableExistsError
+from headgate_tables.errors import OptionError, OtherDefinitionError, TableExistsError
 from headgate_tables.hudi.definition import Definition
+from headgate_tables.hudi.differing import differences
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.opening import open_table
 from headgate_tables.hudi.place import check_definition
@@ -49,7 +50,8 @@ def create_table(
     ``exist_ok`` opens a table that is there with the same definition, in whatever version it is. A timestamp that orders the
     rows is stored in microseconds.
 
-    Raises TableExistsError, SchemaError, UnsupportedTypeError, OptionError, UnsafeStoreError.
+    Raises TableExistsError, with ``exist_ok`` OtherDefinitionError; SchemaError, UnsupportedTypeError, OptionError,
+    UnsafeStoreError.
     """
     system = system or System.real()
     store = open_store(url, storage_options, system.ids)
@@ -108,8 +110,9 @@ def _existing(table: Table, wanted: Definition, *, exist_ok: bool) -> Table:
     if not exist_ok:
         raise TableExistsError(f"{table.url} holds a table already", fix="Open it with open_table, or pass exist_ok=True.")
     if not same:
-        raise TableExistsError(
-            f"{table.url} holds a table with another definition",
-            fix="Open it with open_table and compare its schema and settings.",
+        differing = (there and differences(there, wanted)) or "it is of another kind"
+        raise OtherDefinitionError(
+            f"a table with another definition is there: {differing}",
+            fix="Use it as it is, or choose another name: a table keeps its definition.",
         )
     return table
