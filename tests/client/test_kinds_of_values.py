@@ -24,7 +24,7 @@ import pyarrow as pa
 import pydantic
 import pytest
 
-from headgate.errors import RowError
+from headgate.errors import RowError, SchemaError
 from headgate.rows import RowFormat
 from headgate_proto.api.v1 import ingest_pb2 as wire
 from support.every_kind import INFO, SCHEMA, SpotAttrs, SpotData, SpotModel, SpotTuple, read_back, row
@@ -273,6 +273,45 @@ def test_a_value_that_would_change_is_refused_by_name(column: str, value: object
     with pytest.raises(RowError, match=f"(?s)^row 1, column '{column}'.*{says}") as refused:
         list(RowFormat(INFO, wire.OPERATION_UPSERT).convert(rows))
     assert (refused.value.row, refused.value.column) == (1, column)
+
+
+ARROW: "list[tuple[str, pa.Array[Any], Any]]" = [
+    ("small", pa.array([1], pa.time32("s")), 1_000),
+    ("big", pa.array([1_000_000_000], pa.time64("ns")), 1_000_000),
+    ("day", pa.array([86_400_000], pa.date64()), dt.date(1970, 1, 2)),
+    ("spot", pa.array([{"y": 1, "x": 1.5}], pa.struct([("y", pa.int32()), ("x", pa.float32())])), {"x": 1.5, "y": 1}),
+    ("tags", pa.array([["a"]], pa.large_list(pa.large_string())), ["a"]),
+]
+ARROW_REFUSED: "list[tuple[str, pa.Array[Any]]]" = [
+    ("spot", pa.array([{"x": 1.5, "y": 1, "z": 2}])),
+    ("spot", pa.array([{"x": 1.5}])),
+    ("spot", pa.array([{"x": 1.5, "y": NOON}])),
+    ("moments", pa.array([[5]])),
+    ("tags", pa.array([[5]])),
+    ("props", pa.array([[("a", NOON)]], pa.map_(pa.string(), pa.timestamp("us", tz="UTC")))),
+    ("counts", pa.array([1])),
+    ("us", pa.array([5])),
+    ("small", pa.array([5], pa.time64("us"))),
+    ("big", pa.array([5], pa.time32("ms"))),
+    ("narrow", pa.array([1e300])),
+]
+
+
+def converted_arrow(column: str, values: "pa.Array[Any]") -> list[dict[str, Any]]:
+    columns = {name: pa.nulls(1, SCHEMA.field(name).type) for name in SCHEMA.names}
+    given = pa.table({**columns, "id": pa.array([1], pa.int64()), column: values})
+    return [found for batch in RowFormat(INFO, wire.OPERATION_UPSERT).convert(given) for found in batch.to_pylist()]
+
+
+@pytest.mark.parametrize(("column", "values", "becomes"), ARROW, ids=lambda part: str(getattr(part, "type", part)))
+def test_arrow_data_of_a_kin_is_converted(column: str, values: "pa.Array[Any]", becomes: object) -> None:
+    assert converted_arrow(column, values)[0][column] == becomes
+
+
+@pytest.mark.parametrize(("column", "values"), ARROW_REFUSED, ids=lambda part: str(getattr(part, "type", part)))
+def test_arrow_data_that_would_change_is_refused_by_column(column: str, values: "pa.Array[Any]") -> None:
+    with pytest.raises(SchemaError, match=f"column '{column}' is .*, but the table has"):
+        converted_arrow(column, values)
 
 
 def test_nan_stays_nan_in_columns_of_floats(tmp_path: pathlib.Path) -> None:
