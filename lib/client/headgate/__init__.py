@@ -47,6 +47,7 @@ from headgate.errors import (
     UnknownOutcomeError,
     VersionError,
 )
+from headgate.operating import Compaction, Restore
 from headgate.status import Status
 from headgate.transport import Tls
 
@@ -57,6 +58,7 @@ __all__ = [
     "ChannelForbiddenError",
     "ChannelTakenOverError",
     "ClosedError",
+    "Compaction",
     "FixCall",
     "GiveUp",
     "Headgate",
@@ -71,6 +73,7 @@ __all__ = [
     "ProtocolViolationError",
     "QuotaError",
     "Receipt",
+    "Restore",
     "Resume",
     "RetryLater",
     "RowError",

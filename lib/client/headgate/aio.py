@@ -18,6 +18,7 @@ from headgate.definition import Columns, Listing, TableInfo, checked_channel_nam
 from headgate.encoding import SMALL_BYTES, Compression, Encoder
 from headgate.entries import Acks, EncodedRows, Level
 from headgate.errors import InvalidArgumentError
+from headgate.operating import Operated
 from headgate.profiles import find_profile
 from headgate.rows import RowFormat, RowFormats, detect_operation_type
 from headgate.runner import ChannelRunner
@@ -174,8 +175,8 @@ class Headgate:
         return runner
 
 
-class Table:
-    """A table to write to. ``info`` is its definition."""
+class Table(Operated):
+    """A table to write to, and to operate. ``info`` is its definition."""
 
     def __init__(self, headgate: Headgate, info: TableInfo) -> None:
         self.headgate = headgate

@@ -1,6 +1,6 @@
 """The blocking SDK, for programs without an event loop. Safe to use from several threads, and inside a running loop."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Self
 
 from headgate import aio
@@ -9,6 +9,7 @@ from headgate.coordinators import parse_addresses
 from headgate.definition import Columns, Listing, TableInfo
 from headgate.encoding import Compression
 from headgate.loop_thread import LoopThread
+from headgate.operating import Compaction, Restore
 from headgate.schemas import SchemaLike
 from headgate.status import Status
 from headgate.system import System
@@ -137,7 +138,7 @@ class Headgate:
 
 
 class Table:
-    """A table to write to. ``info`` is its definition: ``hg.table("orders").info.schema``."""
+    """A table to write to, and to operate. ``info`` is its definition: ``hg.table("orders").info.schema``."""
 
     def __init__(self, thread: LoopThread[aio.Headgate], core: aio.Table) -> None:
         self._thread = thread
@@ -155,3 +156,40 @@ class Table:
         """
         channel = self._core.channel(name)
         return Channel(self._thread, self._thread.run(channel.open()))
+
+    def compact(self) -> Compaction:
+        """Compacts everything that can be compacted now, and returns when it is done: ``orders.compact().finished``.
+
+        As the other operations it needs the right to operate, and raises UnavailableError, PermissionDeniedError.
+        """
+        return self._thread.run(self._core.compact())
+
+    def savepoint(self, comment: str = "") -> str:
+        """Keeps the newest commit, and the offsets of its channels, for ``restore``.
+
+        Returns its instant: ``saved = orders.savepoint("before the migration")``.
+        """
+        return self._thread.run(self._core.savepoint(comment))
+
+    def savepoints(self) -> list[str]:
+        """Returns the instants of all savepoints, oldest first."""
+        return self._thread.run(self._core.savepoints())
+
+    def remove_savepoint(self, instant: str) -> None:
+        """Ends a savepoint; its files go with the next clean. Raises InvalidArgumentError for an instant without one."""
+        self._thread.run(self._core.remove_savepoint(instant))
+
+    def restore(self, instant: str, *, plan_only: bool = False) -> Restore:
+        """Takes the table and its channels back to a savepoint, for good. ``plan_only``: returns what would be undone.
+
+        Open channels end with TableRestoredError. Needs the right admin. Raises UnknownOutcomeError when the call breaks off: it
+        is sent once, because a second restore would undo commits made after the first.
+        """
+        return self._thread.run(self._core.restore(instant, plan_only=plan_only))
+
+    def configure(self, settings: Mapping[str, str] | None = None, *, unset: Sequence[str] = ()) -> dict[str, str]:
+        """Changes settings of the table, and returns all; without an argument it only returns them.
+
+        ``orders.configure({"hoodie.compact.inline.max.delta.commits": "10"})``. Raises InvalidArgumentError.
+        """
+        return self._thread.run(self._core.configure(settings, unset=unset))

@@ -1,0 +1,79 @@
+"""What operators do with a table, for ``headgate.aio``; the blocking methods say what each does and raises."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from headgate.maintenance import Maintenance
+from headgate_proto.api.v1 import maintenance_pb2 as api
+
+if TYPE_CHECKING:
+    from headgate.aio import Headgate
+    from headgate.definition import TableInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """What ``compact`` did. ``plans``: the instants of those that were open or made.
+
+    ``finished``: file slices that became base files; ``dropped``: those that stay as they were, because they failed too often;
+    ``cancelled``: plans that were taken back before their end, by a restore for example.
+    """
+
+    plans: tuple[str, ...]
+    finished: int
+    dropped: int
+    cancelled: int
+
+
+@dataclass(frozen=True, slots=True)
+class Restore:
+    """What ``restore`` undid, or with ``plan_only`` would undo: instants, oldest first, and how many data files.
+
+    ``instant``: of the restore itself; empty with ``plan_only``. ``cancelled_plans``: compactions that were pending.
+    """
+
+    instant: str
+    undone: tuple[str, ...]
+    files: int
+    cancelled_plans: int
+
+
+class Operated:
+    """A table that can be operated."""
+
+    headgate: "Headgate"
+    info: "TableInfo"
+
+    async def compact(self) -> Compaction:
+        ended: Sequence[api.CompactedPlan] = ()
+        async for answer in self._maintenance.compact():
+            if answer.HasField("ended"):
+                ended = answer.ended.plans
+        return Compaction(
+            plans=tuple(plan.instant for plan in ended),
+            finished=sum(plan.finished for plan in ended),
+            dropped=sum(len(plan.dropped) for plan in ended),
+            cancelled=sum(plan.cancelled for plan in ended),
+        )
+
+    async def savepoint(self, comment: str = "") -> str:
+        return (await self._maintenance.savepoint(comment)).instant
+
+    async def remove_savepoint(self, instant: str) -> None:
+        await self._maintenance.remove_savepoint(instant)
+
+    async def savepoints(self) -> list[str]:
+        return list((await self._maintenance.list_savepoints()).savepoints)
+
+    async def restore(self, instant: str, *, plan_only: bool = False) -> Restore:
+        said = await self._maintenance.restore(instant, plan_only=plan_only)
+        return Restore(said.instant, tuple(said.undone), said.files, said.cancelled_plans)
+
+    async def configure(self, settings: Mapping[str, str] | None = None, *, unset: Sequence[str] = ()) -> dict[str, str]:
+        said = await self._maintenance.configure(settings or {}, unset)
+        return {setting.key: setting.value for setting in said.settings}
+
+    @property
+    def _maintenance(self) -> Maintenance:
+        return Maintenance(self.headgate, self.info.name)
