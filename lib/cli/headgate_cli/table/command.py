@@ -194,7 +194,10 @@ def files(output: Output, table_name: str, access: Access, storage: tuple[str, .
 )
 @click.option("--partition", "partitions", multiple=True, metavar="PATH", help="Read only this partition; may be repeated.")
 @click.option(
-    "--as-of", metavar="TIME", help="Read the table as it was then: an instant or completion time, see `table timeline`."
+    "--as-of",
+    metavar="TIME",
+    help="Read the table as it was then: an instant or completion time (see `table timeline`), '2026-11-22 10:00' (UTC) or "
+    "'10 minutes ago'.",
 )
 @click.option("--since", metavar="TIME", help="Read rows of commits that completed after TIME, up to --as-of.")
 @click.option("--read-optimized", is_flag=True, help="Read base files alone: fast, but as old as the last compaction.")

@@ -1,6 +1,7 @@
 """What a reader of a table asks for: rows, commits, files."""
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Any, Literal, Protocol
 
 import pyarrow as pa
@@ -12,11 +13,18 @@ from headgate_tables.face.results import CommitInfo, InstantInfo, Verification
 from headgate_tables.face.settings import TableSettings
 
 Mode = Literal["snapshot", "read_optimized"]
-Filter = pc.Expression | Callable[[pa.Schema], pc.Expression | None]
+Filter = str | pc.Expression | Callable[[pa.Schema], pc.Expression | None]
+"""A condition in SQL, a pyarrow expression, or a function that makes one (or None) of the columns that the scan can show."""
+Moment = str | datetime
+"""An instant or completion time of the timeline, ISO text (UTC without a zone), "10 minutes ago", or a datetime with a zone."""
 
 
 class Rows(Protocol):
     """A query, fixed when it was made; reading it again gives the same rows."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of the rows."""
 
     @property
     def as_of(self) -> str:
@@ -85,6 +93,10 @@ class TableReader(Protocol):
         """With which statement, settings and options another engine reads and writes this table rightly."""
 
     @property
+    def schema(self) -> pa.Schema:
+        """The columns to write rows with."""
+
+    @property
     def settings(self) -> TableSettings:
         """According to the newest slot that this handle knows."""
 
@@ -99,8 +111,8 @@ class TableReader(Protocol):
         filter: Filter | None = None,  # noqa: A002 - pyarrow's own name for it
         *,
         mode: Mode = "snapshot",
-        as_of: str | None = None,
-        since: str | None = None,
+        as_of: Moment | None = None,
+        since: Moment | None = None,
     ) -> Rows:
         """The rows as of now or of the time ``as_of``, or those that commits wrote after ``since``. Reads nothing yet."""
 

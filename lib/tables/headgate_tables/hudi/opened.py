@@ -16,7 +16,7 @@ from headgate_tables.hudi.lost_instants import LostInstants
 from headgate_tables.hudi.partition_file import is_usable
 from headgate_tables.hudi.properties import PROPERTIES_PATH, parse
 from headgate_tables.hudi.snapshot import Snapshots
-from headgate_tables.hudi.table_properties import properties_of
+from headgate_tables.hudi.table_properties import TIMEZONE_KEY, properties_of
 from headgate_tables.hudi.timeline.instant import Instant
 from headgate_tables.storage.store import Store
 from headgate_tables.system import System
@@ -52,6 +52,11 @@ class Opened:
     def schema(self) -> pa.Schema:
         """Without Hudi's meta columns; of a table that another program made, the columns of its newest commit."""
         return self.definition.schema if self.definition else self.snapshots.current().schema
+
+    @property
+    def is_utc(self) -> bool:
+        """Whether the times of the timeline are in UTC, as those of every table of ours are."""
+        return self.log is not None or self.properties.get(TIMEZONE_KEY, "LOCAL").upper() == "UTC"
 
     def check_damage(self) -> None:
         """Raises CorruptFileError when slots are damaged."""

@@ -5,7 +5,6 @@ are completion times. A range takes the files that its commits name, including t
 of its own, and shows the rows of its commits: a row that lost only to an older row outside is shown, as in Hudi 1.2.
 """
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -17,7 +16,6 @@ from headgate_tables.hudi.timeline.active import Timeline
 from headgate_tables.hudi.timeline.instant import Instant
 from headgate_tables.hudi.view import FileSlice, FileSystemView
 
-_TIME = re.compile(r"[0-9]{14}|[0-9]{17}")
 MODES: Sequence[Mode] = ("snapshot", "read_optimized")
 
 
@@ -35,8 +33,8 @@ class Selection:
 
 
 def select(snapshots: Snapshots, mode: Mode, as_of: str | None, since: str | None) -> Selection:
-    """Raises OptionError, RangeGoneError, CorruptFileError."""
-    _check(mode, as_of, since)
+    """``as_of``, ``since``: 14 or 17 digits. Raises OptionError, RangeGoneError, CorruptFileError."""
+    _check(mode, since)
     snapshot = snapshots.current()
     if since is not None:
         return _changes(snapshots, newest(snapshot.view.timeline), as_of, since)
@@ -120,14 +118,8 @@ def _gone(what: str, pass_: str, oldest: str, saved: str = "") -> RangeGoneError
     )
 
 
-def _check(mode: Mode, as_of: str | None, since: str | None) -> None:
+def _check(mode: Mode, since: str | None) -> None:
     if mode not in MODES:
         raise OptionError(f"mode={mode!r}", fix=f"Choose one of {', '.join(MODES)}.")
     if since is not None and mode != "snapshot":
         raise OptionError(f"mode={mode!r} with since={since!r}", fix="Changes are in log files too: leave one of them out.")
-    for name, time in (("as_of", as_of), ("since", since)):
-        if time is not None and not _TIME.fullmatch(time):
-            raise OptionError(
-                f"{name}={time!r} is not a point in the table's time",
-                fix="Pass an instant or a completion time as commits() gives them: 17 digits, yyyyMMddHHmmssSSS.",
-            )

@@ -6,13 +6,14 @@ import pyarrow as pa
 
 from headgate_tables.errors import OptionError, StoreUnavailableError
 from headgate_tables.face.engines import Engine, EngineSetup
-from headgate_tables.face.reader import Filter, Mode
+from headgate_tables.face.reader import Filter, Mode, Moment
 from headgate_tables.face.results import CommitInfo, InstantInfo, Verification
 from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.engines import engine_setup
 from headgate_tables.hudi.instants import newest_instants
 from headgate_tables.hudi.leases import ReaderLease, take_lease
+from headgate_tables.hudi.moments import moment_text
 from headgate_tables.hudi.opened import Opened
 from headgate_tables.hudi.query import newest, select
 from headgate_tables.hudi.scan import Scan
@@ -100,23 +101,24 @@ class TableReader:
         *,
         meta_columns: bool = False,
         mode: Mode = "snapshot",
-        as_of: str | None = None,
-        since: str | None = None,
+        as_of: Moment | None = None,
+        since: Moment | None = None,
     ) -> Scan:
         """The rows as they are now, or were; nothing is read before ``to_reader()`` or ``to_table()``.
 
         ``columns``: names, in the wanted order. ``partitions``: partition paths, or mappings of partition columns to values.
-        ``filter``: a pyarrow expression, or a function that makes one (or None) from the schema that the scan can show;
-        partitions and row groups that cannot match are not read.
+        ``filter``: a pyarrow expression, a condition in SQL (see ``where``), or a function that makes an expression (or None)
+        from the schema that the scan can show; partitions and row groups that cannot match are not read.
         ``mode``: ``read_optimized`` reads base files alone: what the newest compaction of each slice left, and fast.
-        ``as_of``: the table as it was at this time, a completion time or an instant, which stands for its completion.
+        ``as_of``: the table as it was at this time: a completion time, an instant, which stands for its completion, a datetime
+        with a zone, text such as "2026-11-22 10:00" (UTC) or "10 minutes ago".
         ``since``: only rows that commits wrote that completed after this time (the same kinds) and not after ``as_of``, in
         their newest version among those; rows that were deleted again are not shown. The result's ``as_of`` is where to read on.
 
         Raises RangeGoneError when what is asked for was archived or cleaned away, OptionError, SchemaError, and
         UnsupportedTableError for base files that are no Parquet and files of committed instants whose names are not known.
         """
-        selection = select(self._snapshots, mode, as_of, since)
+        selection = select(self._snapshots, mode, self._time("as_of", as_of), self._time("since", since))
         return Scan(self._store, self._opened.layout, selection, columns, partitions, filter, meta_columns=meta_columns)
 
     def lease(self, seconds: float = 3600.0, holder: str = "") -> ReaderLease:
@@ -137,6 +139,11 @@ class TableReader:
                 return lease
             lease.release()
         raise StoreUnavailableError(f"{self._store.url} is cleaned faster than a lease can be taken", fix="Try again.")
+
+    def _time(self, name: str, moment: Moment | None) -> str | None:
+        if moment is None:
+            return None
+        return moment_text(moment, name, self._opened.system.clock.now_ms, is_utc=self._opened.is_utc)
 
     def commits(self) -> list[CommitInfo]:
         """Completed writes of the active timeline, in the order in which they became visible."""

@@ -19,6 +19,7 @@ from headgate_tables.hudi.schema.meta_columns import COMMIT_TIME, META_COLUMNS, 
 from headgate_tables.hudi.slice_reader import SliceReader, Wanted
 from headgate_tables.hudi.view import FileSlice
 from headgate_tables.storage.store import Store
+from headgate_tables.where import where
 
 Partition = str | Mapping[str, object]
 
@@ -50,7 +51,7 @@ class Scan:
         _check_columns(columns, meta_columns=meta_columns)
         output = [*(META_COLUMNS if meta_columns else ()), *(columns if columns is not None else snapshot.schema.names)]
         _check_names(output, full)
-        expression = filter_(snapshot.schema) if callable(filter_) else filter_
+        expression = _expression_of(filter_, snapshot.schema)
         used = _used_by(expression, full)
         # Statistics leave NaN out of minimum and maximum (test_a_scan_gives_what_pyarrow_selects_from_the_whole_table).
         prune = None if any(_holds_floats(full.field(name).type) for name in used) else expression
@@ -105,6 +106,12 @@ class Scan:
         layout = self._layout
         spec = PartitionSpec(layout.partition_by, layout.hive_style, layout.url_encode)
         return parse_partition_path(path, spec, [self._snapshot.schema.field(name).type for name in layout.partition_by])
+
+
+def _expression_of(filter_: Filter | None, schema: pa.Schema) -> pc.Expression | None:
+    if isinstance(filter_, str):
+        return where(filter_, schema)
+    return filter_(schema) if callable(filter_) else filter_
 
 
 def _check_names(names: Sequence[str], schema: pa.Schema) -> None:

@@ -7,6 +7,7 @@ from headgate_tables.hudi.versions import TableVersion
 VERSION_KEY = "hoodie.table.version"
 PAYLOAD_KEY = "hoodie.compaction.payload.class"
 STRATEGY_KEY = "hoodie.record.merge.strategy.id"
+TIMEZONE_KEY = "hoodie.table.timeline.timezone"
 MERGE_MODE_KEY = "hoodie.record.merge.mode"
 ORDERING_KEYS = {TableVersion.EIGHT: "hoodie.table.precombine.field", TableVersion.NINE: "hoodie.table.ordering.fields"}
 STRATEGIES = {
@@ -43,7 +44,7 @@ def properties_of(definition: Definition, version: TableVersion = TableVersion.E
         "hoodie.populate.meta.fields": "true",
         "hoodie.table.base.file.format": "PARQUET",
         "hoodie.table.multiple.base.file.formats.enable": "false",
-        "hoodie.table.timeline.timezone": "UTC",
+        TIMEZONE_KEY: "UTC",
         "hoodie.table.cdc.enabled": "false",
         # The schema that readers assume before there is a commit.
         "hoodie.table.create.schema": avro_schema(definition, meta_columns=False),

@@ -29,6 +29,7 @@ from headgate_tables.hudi.services.foreign.sampled_keys import sample
 from headgate_tables.hudi.services.foreign.work import ForeignChanges, ListedTable
 from headgate_tables.hudi.services.savepoints import savepoint_files
 from headgate_tables.hudi.snapshot import Snapshot, Snapshots
+from headgate_tables.hudi.table_properties import TIMEZONE_KEY
 from headgate_tables.hudi.timeline.active import content_of
 from headgate_tables.hudi.timeline.clean_metadata import Cleaned, decode_clean, decode_clean_plan
 from headgate_tables.hudi.timeline.commit_metadata import decode_commit
@@ -36,8 +37,6 @@ from headgate_tables.hudi.timeline.history import archived_metadata
 from headgate_tables.hudi.timeline.instant import WRITE_ACTIONS, Instant, State
 from headgate_tables.storage.store import Store
 from headgate_tables.system import Clock
-
-TIMEZONE_KEY = "hoodie.table.timeline.timezone"
 
 
 @dataclass(frozen=True, slots=True)
