@@ -31,7 +31,7 @@ class Example:
 
 
 def in_docstrings() -> Iterator[Example]:
-    for path in sorted((ROOT / "lib/client/headgate").glob("*.py")):
+    for path in sorted((ROOT / "lib/client/headgate").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
                 text = inspect.cleandoc(ast.get_docstring(node) or "") + "\n"

@@ -1,4 +1,4 @@
-"""Send rows to a Headgate cluster from Python: exactly once, and in order::
+"""Send rows to a Headgate cluster from Python, exactly once and in order, and read them::
 
     import headgate
 
@@ -7,8 +7,10 @@
         with orders.channel("loader-1") as ch:
             ch.upsert(rows)
             ch.flush("queryable")
+        print(orders.scan(where="day = '2026-01-01'").to_arrow())
 
-``headgate.aio`` is the same for asyncio. ``headgate.errors`` shows the tree of errors.
+``headgate.open(address)`` reads a table without a cluster. ``headgate.aio`` is the same for asyncio. ``headgate.errors`` shows
+the tree of errors.
 """
 
 from headgate import quiet  # isort: skip  # noqa: F401
@@ -27,11 +29,13 @@ from headgate.errors import (
     HeadgateError,
     InternalError,
     InvalidArgumentError,
+    MissingExtraError,
     NotCommittedError,
     OverloadedError,
     PermissionDeniedError,
     ProtocolViolationError,
     QuotaError,
+    RangeGoneError,
     Resume,
     RetryLater,
     RowError,
@@ -45,9 +49,12 @@ from headgate.errors import (
     UnauthenticatedError,
     UnavailableError,
     UnknownOutcomeError,
+    UnreadableTableError,
     VersionError,
 )
 from headgate.operating import Compaction, Restore
+from headgate.reading.blocking import StoredTable, open  # noqa: A004 - read as headgate.open
+from headgate.reading.scan import Scan
 from headgate.status import Status
 from headgate.transport import Tls
 
@@ -67,19 +74,23 @@ __all__ = [
     "InvalidArgumentError",
     "Level",
     "Listing",
+    "MissingExtraError",
     "NotCommittedError",
     "OverloadedError",
     "PermissionDeniedError",
     "ProtocolViolationError",
     "QuotaError",
+    "RangeGoneError",
     "Receipt",
     "Restore",
     "Resume",
     "RetryLater",
     "RowError",
+    "Scan",
     "SchemaError",
     "SliceSetAsideError",
     "Status",
+    "StoredTable",
     "Table",
     "TableExistsError",
     "TableInfo",
@@ -91,7 +102,9 @@ __all__ = [
     "UnauthenticatedError",
     "UnavailableError",
     "UnknownOutcomeError",
+    "UnreadableTableError",
     "VersionError",
     "aio",
     "connect",
+    "open",
 ]

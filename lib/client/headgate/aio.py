@@ -20,6 +20,7 @@ from headgate.entries import Acks, EncodedRows, Level
 from headgate.errors import InvalidArgumentError
 from headgate.operating import Operated
 from headgate.profiles import find_profile
+from headgate.reading.aio import ReadableByName, Scan, StoredTable, open  # noqa: A004 - read as headgate.aio.open
 from headgate.rows import RowFormat, RowFormats, detect_operation_type
 from headgate.runner import ChannelRunner
 from headgate.schemas import SchemaLike, schema_of
@@ -28,6 +29,8 @@ from headgate.status import Status
 from headgate.system import System
 from headgate.transport import Tls, Transport
 from headgate_proto.api.v1 import tables_pb2
+
+__all__ = ["Channel", "Headgate", "Receipt", "Scan", "StoredTable", "Table", "connect", "open"]
 
 DEFAULT_TIMEOUT = 60.0
 DEFAULT_IN_FLIGHT = 64 * 1024 * 1024
@@ -175,8 +178,8 @@ class Headgate:
         return runner
 
 
-class Table(Operated):
-    """A table to write to, and to operate. ``info`` is its definition."""
+class Table(Operated, ReadableByName):
+    """A table to write to, to read and to operate. ``info`` is its definition."""
 
     def __init__(self, headgate: Headgate, info: TableInfo) -> None:
         self.headgate = headgate

@@ -10,6 +10,7 @@ from headgate.definition import Columns, Listing, TableInfo
 from headgate.encoding import Compression
 from headgate.loop_thread import LoopThread
 from headgate.operating import Compaction, Restore
+from headgate.reading.blocking import ReadableByName
 from headgate.schemas import SchemaLike
 from headgate.status import Status
 from headgate.system import System
@@ -137,8 +138,8 @@ class Headgate:
         return self._thread.run(self._core.status(table, coordinator=coordinator))
 
 
-class Table:
-    """A table to write to, and to operate. ``info`` is its definition: ``hg.table("orders").info.schema``."""
+class Table(ReadableByName):
+    """A table to write to, to read and to operate. ``info`` is its definition: ``hg.table("orders").info.schema``."""
 
     def __init__(self, thread: LoopThread[aio.Headgate], core: aio.Table) -> None:
         self._thread = thread
@@ -154,8 +155,7 @@ class Table:
             with orders.channel("loader-1") as ch:
                 ch.upsert(rows)
         """
-        channel = self._core.channel(name)
-        return Channel(self._thread, self._thread.run(channel.open()))
+        return Channel(self._thread, self._thread.run(self._core.channel(name).open()))
 
     def compact(self) -> Compaction:
         """Compacts everything that can be compacted now, and returns when it is done: ``orders.compact().finished``.

@@ -15,6 +15,7 @@ HeadgateError
 │   ├── InvalidArgumentError         an argument is out of range or contradicts another
 │   ├── TooLargeError                one row or batch exceeds the limit of a message
 │   ├── TableNotFoundError
+│   ├── RangeGoneError               the past that a scan asks for was cleaned away; the message names what is left
 │   ├── TableExistsError
 │   └── ClosedError                  the connection or channel is closed
 └── GiveUp                       something outside the program has to change first
@@ -23,6 +24,8 @@ HeadgateError
     ├── UnauthenticatedError         no token, or one that is not known, has expired or was revoked
     ├── PermissionDeniedError        the token's principal lacks a right on the table; the message names it
     ├── VersionError                 SDK and server are more than one version apart; the message says which to upgrade
+    ├── MissingExtraError            a package is not installed; the message has the line for pip
+    ├── UnreadableTableError         files of the table are damaged or gone, or of a kind that is not read here
     ├── TableQuarantinedError        another program wrote to the table
     ├── ProtocolViolationError       a server's answer contradicts what was sent; the channel ignored it and stopped
     ├── UnknownOutcomeError          a call that must not be made twice broke off: check whether it was carried out
@@ -178,6 +181,10 @@ class TableNotFoundError(FixCall):
     """The cluster has no table of this name."""
 
 
+class RangeGoneError(FixCall):
+    """The past that a scan asks for was archived or cleaned away; the message names the oldest point that is left."""
+
+
 class TableExistsError(FixCall):
     """A table of this name exists; with ``exist_ok``, one with another definition."""
 
@@ -208,6 +215,14 @@ class PermissionDeniedError(GiveUp):
 
 class VersionError(GiveUp):
     """This SDK and the server are more than one version apart; the message says which of them to upgrade."""
+
+
+class MissingExtraError(GiveUp):
+    """A package that reading needs is not installed; ``fix`` is the line for pip."""
+
+
+class UnreadableTableError(GiveUp):
+    """Files of the table are damaged, gone, or of a kind that is not read here."""
 
 
 class TableQuarantinedError(GiveUp):
