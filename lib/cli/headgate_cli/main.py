@@ -32,8 +32,20 @@ _COMMANDS: Mapping[str, str] = {
 }
 
 
+class _ReaderGoneError(Exception):
+    """The reader of stdout (head, less) has enough. click would end the program with 1 on a BrokenPipeError."""
+
+
 class _Commands(click.Group):
     """The subcommands, in the order in which a newcomer needs them."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            found: object = super().invoke(ctx)
+            sys.stdout.flush()
+            return found
+        except BrokenPipeError as error:
+            raise _ReaderGoneError from error
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(_COMMANDS)
@@ -87,9 +99,8 @@ def run(arguments: Sequence[str]) -> int:
     output = Output(json="--json" in (own[: own.index("--")] if "--" in own else own))
     try:
         return int(headgate.main(own, prog_name="headgate", standalone_mode=False, obj=output) or ExitCode.OK)
-    except BrokenPipeError:
-        # The reader (head, less) has closed the pipe. Without this the interpreter would print an error when it flushes.
-        sys.stdout = None
+    except _ReaderGoneError:
+        sys.stdout = None  # or the interpreter would print an error when it flushes
         return ExitCode.OK
     except (Exception, KeyboardInterrupt) as error:
         failure = describe_error(error)

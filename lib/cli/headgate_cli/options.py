@@ -13,6 +13,8 @@ from headgate_cli.exits import ExitCode
 from headgate_cli.failures import CommandError
 from headgate_runtime.secret_settings import holds_secret, is_header, is_secret_option
 
+NAME_OR_URL = "TABLE is the name of a table of the cluster, or its address (s3://…, gs://…, abfss://…, or a path with a slash)."
+
 _Command = TypeVar("_Command", bound=Callable[..., object])
 
 
@@ -74,6 +76,11 @@ def storage_settings(pairs: tuple[str, ...]) -> dict[str, str] | None:
                 code=ExitCode.USAGE,
             )
     return options or None
+
+
+def names(text: str) -> list[str]:
+    """``a, b`` as a list."""
+    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def _token(token: str, token_file: Path | None) -> str:

@@ -98,7 +98,7 @@ class Output:
 
 def encode(record: Record) -> str:
     """One line of JSON. Types that JSON lacks (times, decimals) become text."""
-    return json_text.dumps(record, default=_as_text, ensure_ascii=False)
+    return json_text.dumps(record, default=as_text, ensure_ascii=False)
 
 
 def cell(value: object) -> str:
@@ -138,5 +138,6 @@ def _columns(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> list[t
     return [(name, [row[position] for row in rows]) for position, name in enumerate(columns)]
 
 
-def _as_text(value: object) -> str:
+def as_text(value: object) -> str:
+    """A value that JSON lacks, as text: binary ones hexadecimal."""
     return value.hex() if isinstance(value, bytes) else str(value)

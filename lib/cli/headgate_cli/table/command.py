@@ -9,12 +9,13 @@ import pyarrow as pa
 import headgate
 from headgate_cli.cluster import Access
 from headgate_cli.maintenance.adopt import adopt
-from headgate_cli.options import cluster_options, storage_option
+from headgate_cli.options import NAME_OR_URL, cluster_options, names, storage_option
 from headgate_cli.output import Output, json_option
 from headgate_cli.table import storage as stored
 from headgate_cli.table.delete_partitions import delete_partitions
 from headgate_cli.table.engines import show_setup
 from headgate_cli.table.location import locate_table
+from headgate_cli.table.scan import scan
 from headgate_cli.table.schemas import schema_like, schema_of_file
 from headgate_cli.table.slices import slice_
 from headgate_tables.face.engines import Engine
@@ -33,20 +34,6 @@ class TableOptions(TypedDict):
     exist_ok: NotRequired[bool]
 
 
-class ScanOptions(TypedDict):
-    """Options of ``headgate table scan`` by click's names."""
-
-    filters: tuple[str, ...]
-    partitions: tuple[str, ...]
-    as_of: str | None
-    since: str | None
-    read_optimized: bool
-    limit: int
-
-
-_NAME_OR_URL = "TABLE is the name of a table of the cluster, or its address (s3://…, gs://…, abfss://…, or a path with a slash)."
-
-
 @click.group("table")
 def table() -> None:
     """Create, inspect and read tables."""
@@ -54,6 +41,7 @@ def table() -> None:
 
 table.add_command(adopt)
 table.add_command(delete_partitions)
+table.add_command(scan)
 table.add_command(slice_)
 
 
@@ -158,7 +146,7 @@ def describe(output: Output, name: str, engine: Engine | None, access: Access, s
         _show(output, cluster.table(name).info)
 
 
-@table.command("timeline", short_help="List instants.", epilog=_NAME_OR_URL)
+@table.command("timeline", short_help="List instants.", epilog=NAME_OR_URL)
 @click.argument("table_name", metavar="TABLE")
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(0), help="Show the newest N instants; 0: all.")
 @cluster_options()
@@ -170,7 +158,7 @@ def timeline(output: Output, table_name: str, limit: int, access: Access, storag
     output.print_records(stored.timeline(locate_table(table_name, access, storage), limit), empty="no commits yet")
 
 
-@table.command("files", short_help="List file slices.", epilog=_NAME_OR_URL)
+@table.command("files", short_help="List file slices.", epilog=NAME_OR_URL)
 @click.argument("table_name", metavar="TABLE")
 @cluster_options()
 @storage_option
@@ -180,78 +168,6 @@ def files(output: Output, table_name: str, access: Access, storage: tuple[str, .
     """Lists the file slices of TABLE, with base file and number of log files."""
     shown = ["partition", "file_group", "base_instant", "base_file", "logs"]
     output.print_records(stored.files(locate_table(table_name, access, storage)), shown, empty="no files yet")
-
-
-@table.command("scan", short_help="Show rows.", epilog=_NAME_OR_URL)
-@click.argument("table_name", metavar="TABLE")
-@click.option("--columns", default="", help="Columns to show, in this order: column,… [all]")
-@click.option(
-    "--filter",
-    "filters",
-    multiple=True,
-    metavar="COL=VALUE",
-    help="Condition; also !=, <, <=, >, >=, and COL= for null. If repeated, all must hold.",
-)
-@click.option("--partition", "partitions", multiple=True, metavar="PATH", help="Read only this partition; may be repeated.")
-@click.option(
-    "--as-of",
-    metavar="TIME",
-    help="Read the table as it was then: an instant or completion time (see `table timeline`), '2026-11-22 10:00' (UTC) or "
-    "'10 minutes ago'.",
-)
-@click.option("--since", metavar="TIME", help="Read rows of commits that completed after TIME, up to --as-of.")
-@click.option("--read-optimized", is_flag=True, help="Read base files alone: fast, but as old as the last compaction.")
-@click.option("--limit", default=20, show_default=True, type=click.IntRange(0), help="Show at most N rows; 0: all.")
-@click.option("--count", is_flag=True, help="Show only the number of rows; ignores --limit.")
-@cluster_options()
-@storage_option
-@json_option
-@click.pass_obj
-def scan(
-    output: Output,
-    /,
-    table_name: str,
-    columns: str,
-    access: Access,
-    storage: tuple[str, ...],
-    count: bool,
-    **which: Unpack[ScanOptions],
-) -> None:
-    """Shows rows of TABLE, now or at a time in the past, in no particular order.
-
-    With --since, deleted rows are not shown, and the last line (with --json: on stderr) is the TIME for the next --since.
-
-    \b
-    Examples:
-      headgate table scan flights --limit 5
-      headgate table scan flights --columns id,status --filter origin=JFK --filter 'dep_delay>60' --json
-      headgate table scan s3://lake/flights --count
-      headgate table scan flights --since 20261121101500123 --limit 0
-    """  # noqa: D301 - click wants the backspace
-    location = locate_table(table_name, access, storage)
-    if count:
-        which["limit"] = 0
-    found = stored.scan(location, names(columns), **which)
-    if count:
-        _count(output, sum(rows.num_rows for rows in found.batches))
-    elif output.json:
-        for rows in found.batches:
-            for row in rows.to_pylist():
-                output.print_json(row)
-    else:
-        output.print_records([row for rows in found.batches for row in rows.to_pylist()], empty="no rows", data=True)
-    if which["since"] is not None:
-        output.print_note({"as_of": found.as_of}, f"Read on with --since {found.as_of}")
-
-
-def names(text: str) -> list[str]:
-    """``a, b`` as a list."""
-    return [name.strip() for name in text.split(",") if name.strip()]
-
-
-def _count(output: Output, rows: int) -> None:
-    output.print_json({"rows": rows})
-    output.print_text(f"{rows:,} rows")
 
 
 def _show(output: Output, found: headgate.TableInfo) -> None:

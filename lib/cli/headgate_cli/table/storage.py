@@ -12,6 +12,7 @@ from headgate_cli.failures import CommandError
 from headgate_tables.face.owner import Table
 from headgate_tables.face.reader import Mode
 from headgate_tables.opening import open_table
+from headgate_tables.where import where as condition
 
 _COMPARISONS: dict[str, Callable[[pc.Expression, pc.Expression], pc.Expression]] = {
     "=": operator.eq,
@@ -63,6 +64,7 @@ class ScanResult:
     """Rows of a scan. ``as_of``: completion time of the newest commit among them, for the ``since`` of the next scan."""
 
     batches: Iterator[pa.RecordBatch]
+    schema: pa.Schema
     as_of: str
 
 
@@ -73,24 +75,25 @@ def scan(
     partitions: Sequence[str],
     limit: int,
     *,
+    where: str | None = None,
     as_of: str | None = None,
     since: str | None = None,
     read_optimized: bool = False,
 ) -> ScanResult:
-    """At most ``limit`` rows (0: all) that meet all ``filters``. Filters are as ``expression_of`` takes them; the rest is as in
-    ``Table.scan``.
+    """At most ``limit`` rows (0: all) that meet all ``filters`` and ``where``. Filters are as ``expression_of`` takes them,
+    ``where`` is SQL; the rest is as in ``Table.scan``.
     """
     with location.open() as table:
         mode: Mode = "read_optimized" if read_optimized else "snapshot"
         found = table.scan(
             columns or None,
             partitions or None,
-            lambda schema: expression_of(filters, schema),
+            lambda schema: _all_of(expression_of(filters, schema), condition(where, schema) if where else None),
             mode=mode,
             as_of=as_of,
             since=since,
         )
-        return ScanResult(_first(found.to_reader(), limit), found.as_of)
+        return ScanResult(_first(found.to_reader(), limit), found.schema, found.as_of)
 
 
 def _first(batches: Iterable[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch]:
@@ -114,6 +117,10 @@ def expression_of(filters: Sequence[str], schema: pa.Schema) -> pc.Expression | 
         term = _term(text, schema)
         result = term if result is None else result & term
     return result
+
+
+def _all_of(left: pc.Expression | None, right: pc.Expression | None) -> pc.Expression | None:
+    return left & right if left is not None and right is not None else left if left is not None else right
 
 
 def _term(text: str, schema: pa.Schema) -> pc.Expression:
