@@ -1,5 +1,8 @@
 """`headgate status`: the processes of the cluster, its tables with owner, freshness and cost of a checkpoint, and alarms."""
 
+import functools
+import shutil
+import sys
 import threading
 from dataclasses import asdict
 from typing import Any
@@ -11,10 +14,11 @@ from headgate.status import TableStatus
 from headgate_cli.cluster import Access
 from headgate_cli.options import cluster_options
 from headgate_cli.output import Output, json_option, size
+from headgate_cli.screen import fit, printed
 
 
 @click.command("status", short_help="Show processes, tables and alarms.")
-@click.option("--watch", is_flag=True, help="Refresh until Ctrl-C.")
+@click.option("--watch", is_flag=True, help="Refresh until Ctrl-C; as much as fits the screen, alarms first.")
 @click.option("--interval", default=1.0, show_default=True, type=click.FloatRange(0.1), help="Seconds, for --watch.")
 @cluster_options()
 @json_option
@@ -37,13 +41,24 @@ def status(output: Output, watch: bool, interval: float, access: Access) -> None
     pause = threading.Event()
     while True:
         found = _attempt(access)
-        if not output.json:
-            click.clear()
-        if isinstance(found, headgate.HeadgateError):
-            output.print_text(str(found), fg="yellow")
+        if output.json or not sys.stdout.isatty():
+            _refresh(output, found)
         else:
-            _show(output, found)
+            lines = printed(functools.partial(_refresh, output, found))
+            window = shutil.get_terminal_size()
+            click.clear()
+            # The last line stays empty: a full screen would scroll.
+            click.echo("\n".join(fit(lines, window.columns, window.lines - 1)))
         pause.wait(interval)
+
+
+def _refresh(output: Output, found: dict[str, Any] | headgate.HeadgateError) -> None:
+    """Alarms come first: the end of a screen may be cut off."""
+    if isinstance(found, headgate.HeadgateError):
+        output.print_text(str(found), fg="yellow")
+        return
+    _show_alarms(output, found)
+    _show_parts(output, found)
 
 
 def gather(access: Access) -> dict[str, Any]:
@@ -100,7 +115,20 @@ def _attempt(access: Access) -> dict[str, Any] | headgate.HeadgateError:
         return error
 
 
+def _show_alarms(output: Output, found: dict[str, Any]) -> None:
+    for alarm in found["alarms"]:
+        output.print_text(alarm, fg="yellow")
+    for table in found["tables"]:
+        for alarm in table["alarms"]:
+            output.print_text(f"{table['name']}: {alarm}", fg="yellow")
+
+
 def _show(output: Output, found: dict[str, Any]) -> None:
+    _show_parts(output, found)
+    _show_alarms(output, found)
+
+
+def _show_parts(output: Output, found: dict[str, Any]) -> None:
     output.print_json(found)
     if output.json:
         return
@@ -120,11 +148,6 @@ def _show(output: Output, found: dict[str, Any]) -> None:
     if running:
         output.print_text("")
         output.print_records(running)
-    for alarm in found["alarms"]:
-        output.print_text(alarm, fg="yellow")
-    for table in found["tables"]:
-        for alarm in table["alarms"]:
-            output.print_text(f"{table['name']}: {alarm}", fg="yellow")
 
 
 def _priced(table: dict[str, Any]) -> dict[str, Any]:
