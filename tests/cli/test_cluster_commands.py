@@ -301,6 +301,10 @@ def test_the_services_of_a_table_of_the_cluster_are_set_and_run_by_name(headgate
         for plan_only in ([], ["--plan-only"]):
             code, (done,), _ = headgate(command, "served", *plan_only)
             assert (code, done.get("files", 0), done.get("instants", [])) == (ExitCode.OK, 0, [])
+    for command, before, version in (("upgrade", 8, 9), ("upgrade", 9, 9), ("downgrade", 9, 8)):
+        code, (changed,), _ = headgate("table", command, "served")
+        assert (code, changed) == (ExitCode.OK, {"table": "served", "before": before, "table_version": version})
+        assert headgate("table", "describe", "served")[1][0]["table_version"] == version
     code, (adopted,), _ = headgate("table", "adopt", "served")
     assert (code, adopted["completed"]) == (ExitCode.OK, [])
 

@@ -124,6 +124,14 @@ def test_who_does_not_say_yes_changes_nothing(
     assert notes(hudi.open_table(table.url))["a"] == "a9"
 
 
+def test_a_table_at_an_address_is_upgraded_and_downgraded(headgate: Any, table: hudi.Table) -> None:
+    for command, before, version in (("upgrade", 8, 9), ("upgrade", 9, 9), ("downgrade", 9, 8)):
+        code, (said,), _ = headgate("table", command, table.url)
+        assert (code, said) == (ExitCode.OK, {"table": table.url, "before": before, "table_version": version})
+        assert hudi.open_table(table.url).format_version == version
+    assert notes(hudi.open_table(table.url))["a"] == "a3"
+
+
 def test_settings_are_explained_and_a_wrong_one_is_the_callers_to_fix(headgate: Any, table: hudi.Table) -> None:
     code, said, _ = headgate("configure", table.url)
     assert (code, [each["key"] for each in said]) == (ExitCode.OK, [setting.key for setting in SETTINGS.values()])

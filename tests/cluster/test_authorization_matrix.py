@@ -56,6 +56,7 @@ ROWS = {
         "headgate.api.v1.MaintenanceService.Adopt": Row(Right.ADMIN),
         "headgate.api.v1.MaintenanceService.Repair": Row(Right.OPERATE),
         "headgate.api.v1.MaintenanceService.Configure": Row(Right.OPERATE),
+        "headgate.api.v1.MaintenanceService.ChangeVersion": Row(Right.ADMIN),
         "headgate.api.v1.MaintenanceService.Slice": Row(Right.OPERATE),
         "headgate.cluster.v1.CoordinationService.Control": SERVICE,
         "headgate.cluster.v1.CoordinationService.Members": SERVICE,

@@ -86,6 +86,22 @@ async def description(coordinator: Running) -> Any:
     return (await coordinator.tables.DescribeTable(tables_pb2.DescribeTableRequest(name=T))).table
 
 
+async def test_a_table_changes_its_version_while_its_writer_stays_and_the_next_description_says_it(
+    coordinator: Running, writer: ScriptedWriter
+) -> None:
+    assert (await description(coordinator)).table_version == 8
+    await writer.open(T, "c")
+    for offset, (wanted, before) in enumerate(((9, 8), (9, 9), (8, 9)), 1):
+        answer = await owner(coordinator).ChangeVersion(api.ChangeVersionRequest(table=T, table_version=wanted))
+        assert answer.before == before
+        found = await description(coordinator)
+        assert (found.table_version, open_table(found.url).format_version) == (wanted, wanted)
+        await writer.commit(T, rows((f"at {wanted} from {before}", 1, "x")), "c", offset)
+    assert sorted(notes(open_table(found.url))) == ["at 8 from 9", "at 9 from 8", "at 9 from 9"]
+    error = await refused(owner(coordinator).ChangeVersion(api.ChangeVersionRequest(table=T, table_version=7)))
+    assert (error.code, "8, 9" in error.fix) == (errors_pb2.CODE_INVALID_ARGUMENT, True)
+
+
 @pytest.mark.parametrize("change", [{"no.such.key": "1"}, {COMMITS: "many"}, {"hoodie.keep.min.commits": "1"}])
 async def test_settings_that_make_no_sense_change_nothing(change: dict[str, str], coordinator: Running) -> None:
     before = await settings(coordinator)

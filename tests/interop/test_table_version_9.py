@@ -88,6 +88,26 @@ def test_an_ordinary_write_of_spark_upgrades_a_table_of_ours_and_both_go_on(spar
     both.adopt_and_write(42)
 
 
+def test_a_table_that_we_upgrade_and_downgrade_goes_on_with_spark_in_each_version(spark: Any, tmp_path: Path) -> None:
+    table = Tracked(tmp_path / "t", SCHEMA, partition=["part"], ordering="ts", buckets=2)
+    both = Beside(spark, table, ordinary_spark(spark, table))
+    table.upsert(rows(range(8), 1, "ours"))
+    table.upsert(rows(range(3, 10), 2, "ours, in logs"))
+    assert table.table.change_version(9).before == 8
+    both.agree()
+    upgraded = properties_of(table.path)
+    both.spark_writes(rows(range(6, 14), 3, "Spark's"), rows(range(6, 8), 4, ""))
+    assert properties_of(table.path) == upgraded
+    both.adopt_and_write(10)
+    assert table.table.change_version(8).before == 9
+    both.agree()
+    downgraded = properties_of(table.path)
+    both.by_spark.options |= {"hoodie.write.table.version": "8", "hoodie.write.auto.upgrade": "false"}
+    both.spark_writes(rows(range(4, 9), 20, "Spark's in 8"))
+    assert properties_of(table.path) == downgraded
+    both.adopt_and_write(31)
+
+
 @pytest.mark.parametrize(
     ("partition", "ordering"), [(["part", "zone"], "ts"), ([], None)], ids=["two partition columns", "none, commit time"]
 )

@@ -28,6 +28,7 @@ from support.handles import open_on
 Reached = Callable[[str], None]
 
 _SLOT_STEPS = {Kind.COMMIT: "slot", Kind.FENCE: "fence", Kind.DEAD: "dead", Kind.OFFSETS: "incarnation_slot"} | {
+    Kind.CONFIG: "config_slot",
     Kind.PLAN: "plan",
     Kind.PLAN_DONE: "plan_done",
 }

@@ -179,6 +179,20 @@ class MaintenanceService(StorageCalls, rpc.MaintenanceServiceServicer):
 
         return await _asked(owned.call_table(call))
 
+    async def ChangeVersion(
+        self, request: api.ChangeVersionRequest, context: ServicerContext[api.ChangeVersionRequest, api.ChangeVersionResponse]
+    ) -> api.ChangeVersionResponse:
+        owned = await self._owner(
+            request.table, principal(context), "change of the table version", table_version=request.table_version
+        )
+
+        def call(table: Table) -> api.ChangeVersionResponse:
+            change = table.change_version(request.table_version)
+            self._storage.note_version(request.table, table)
+            return api.ChangeVersionResponse(before=change.before)
+
+        return await _asked(owned.call_table(call))
+
     async def Slice(
         self, request: api.SliceRequest, context: ServicerContext[api.SliceRequest, api.SliceResponse]
     ) -> api.SliceResponse:

@@ -138,6 +138,10 @@ class TableStorage:
             forget_idle_channels(table, self._guard.now_ms() - self._retention_ms)
         return table
 
+    def note_version(self, name: str, table: Table) -> None:
+        """From now on ``describe`` returns what this handle of the table's owner says."""
+        self._describe(table, name)
+
     def adopt_new(self, name: str, address: str, call: Callable[[Table], _T]) -> _T:
         """Adopts a table under the store's root that has no entry: runs ``call`` on it, then adds its entry.
 

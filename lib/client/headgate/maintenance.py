@@ -124,6 +124,11 @@ class Maintenance:
         request = api.ConfigureRequest(table=self._table, settings=settings, unset=unset)
         return await self._call(lambda stub: stub.Configure, request)
 
+    async def change_version(self, table_version: int) -> int:
+        """Brings the table to Hudi's version 8 or 9, and returns the one that it had. Rows and open channels stay."""
+        request = api.ChangeVersionRequest(table=self._table, table_version=table_version)
+        return int((await self._call(lambda stub: stub.ChangeVersion, request)).before)
+
     async def set_slice_aside(self, name: str, comment: str = "") -> api.SliceResponse:
         """Sets a file slice aside: its rows are refused, and it is not compacted."""
         return await self._call(lambda stub: stub.Slice, api.SliceRequest(table=self._table, set_aside=name, comment=comment))

@@ -9,6 +9,7 @@ import pytest
 from headgate_tables import hudi
 from headgate_tables.errors import OptionError, TableExistsError, UnsupportedTableError
 from headgate_tables.hudi.properties import PROPERTIES_PATH, parse, render
+from support.other_program import other_program
 from support.refusals import refused
 from support.tables import by_hudi_rs, create, notes, rows
 
@@ -97,6 +98,19 @@ def test_properties_that_were_never_published_are_those_of_the_version_that_slot
     assert table.definition is not None
     table.upsert(rows(("a", 1, "x")))
     assert (tmp_path / "table" / PROPERTIES_PATH).read_bytes() == before
+
+
+def test_an_adoption_notes_the_version_that_the_other_program_gave_the_table(tmp_path: Path) -> None:
+    table, path = create(tmp_path), tmp_path / "table"
+    table.upsert(rows(("a", 1, "x")))
+    with other_program(path) as other:
+        other.change_version(9)
+        other.upsert(rows(("b", 1, "y")))
+    assert table.adopt().completed
+    for handle in (table, hudi.open_table(table.url)):
+        assert handle.format_version == 9
+    (path / PROPERTIES_PATH).unlink()
+    assert hudi.open_table(table.url).format_version == 9, "the slot says it, too"
 
 
 def test_a_handle_that_is_open_goes_on_when_the_table_was_only_upgraded(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from headgate_cli.table.location import locate_table
 from headgate_cli.table.scan import scan
 from headgate_cli.table.schemas import schema_like, schema_of_file
 from headgate_cli.table.slices import slice_
+from headgate_cli.table.versions import downgrade, upgrade
 from headgate_tables.face.engines import Engine
 from headgate_tables.opening import DEFAULT_TABLE_VERSION
 
@@ -43,6 +44,8 @@ table.add_command(adopt)
 table.add_command(delete_partitions)
 table.add_command(scan)
 table.add_command(slice_)
+table.add_command(upgrade)
+table.add_command(downgrade)
 
 
 @table.command("create", short_help="Create a table.")

@@ -12,10 +12,12 @@ from headgate_tables.commitlog.records import (
     DataFile,
     EncodedFile,
     OwnerProcess,
+    ReplacedFile,
     read_channels,
     read_files,
     read_names_by_instant,
     read_published,
+    read_replaced,
     read_times_ahead,
 )
 from headgate_tables.commitlog.times import TimesAhead
@@ -125,15 +127,24 @@ class Created(Decision):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configured(Decision):
-    """``settings``: all that are set, by key."""
+    """``settings``: all that are set, by key. ``config``: the format's keys that change, None when none does. ``replaces``: the
+    file that says the same to readers. Older slots have neither of these two.
+    """
 
     KIND = Kind.CONFIG
 
     settings: Mapping[str, str]
+    config: Mapping[str, Json] | None = None
+    replaces: ReplacedFile | None = None
 
     @classmethod
     def decode(cls, fields: Fields) -> "Configured":
-        return cls(settings=fields.required("settings", read_texts_by_key), **common(fields))
+        return cls(
+            settings=fields.required("settings", read_texts_by_key),
+            config=fields.optional("config", json_map),
+            replaces=fields.optional("replaces", read_replaced),
+            **common(fields),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -173,7 +173,7 @@ class Claim:
             raise
         if own_hash is not None:
             self._owned_at = sent_at
-            if isinstance(slot.body, Commit) or slot.publish:
+            if isinstance(slot.body, Commit) or slot.publish or slot.replaces:
                 self.unpublished.append(slot)
             self.unfolded.append(slot)
             self.state.apply(slot, own_hash)

@@ -5,12 +5,13 @@ completed instant is the last of them, so readers see the commit only when all e
 """
 
 import base64
+import hashlib
 import itertools
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 from headgate_tables.commitlog.bodies import Kind
 from headgate_tables.commitlog.layout import LogLayout
-from headgate_tables.commitlog.records import DataFile, DerivedFile
+from headgate_tables.commitlog.records import DataFile, DerivedFile, ReplacedFile
 from headgate_tables.commitlog.slot import Slot
 from headgate_tables.commitlog.win import create_for_certain, unchecked
 from headgate_tables.errors import CorruptFileError, MissingFileError
@@ -45,6 +46,11 @@ def given_up(slots: Sequence[Slot]) -> set[str]:
     return {name for slot in slots for name in slot.names}
 
 
+def replaced_after(n: int, slots: Sequence[Slot]) -> set[str]:
+    """Paths to which slots after ``n`` give another content: no earlier slot may put its own in place again."""
+    return {slot.replaces.path for slot in slots if slot.n > n and slot.replaces}
+
+
 def publish(
     store: Store,
     layout: LogLayout,
@@ -60,6 +66,8 @@ def publish(
     When this returns every file is there. Raises MissingFileError when staged bytes are gone, CorruptFileError for another
     program's file under a name that is ours alone, StoreUnavailableError.
     """
+    if slot.replaces and slot.replaces.path not in dead:
+        _replace(store, slot.replaces, check_owner)
     for file in slot.files:
         if file.stage and file.path not in dead:
             check_owner()
@@ -78,6 +86,17 @@ def publish(
                     f"{path} was there, and is gone",
                     fix="Another process has deleted it: a successor that has archived it, or somebody from outside.",
                 ) from error
+
+
+def _replace(store: Store, file: ReplacedFile, check_owner: Callable[[], None]) -> None:
+    """Repeatable: the second time, the file has other bytes than it had."""
+    try:
+        expected = hashlib.sha256(store.get(file.path).to_pybytes()).hexdigest() == file.was
+    except FileNotFoundError:
+        expected = True
+    if expected:
+        check_owner()
+        store.replace(file.path, [base64.b64decode(file.content)])
 
 
 def _put_right(store: Store, path: str, content: bytes, n: int, usable: Usable) -> None:

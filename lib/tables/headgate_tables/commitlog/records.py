@@ -25,6 +25,16 @@ class EncodedFile(NamedTuple):
     content: str
 
 
+class ReplacedFile(NamedTuple):
+    """A file that other programs may change too, and its new content (base64). ``was``: sha256 of the content that it replaces;
+    with any other content the file is another program's and stays.
+    """
+
+    path: str
+    was: str
+    content: str
+
+
 class ChannelRecord(NamedTuple):
     """What a slot records of a channel (rules CH4, CH5). ``time``: of its last commit, in milliseconds of the wall clock."""
 
@@ -51,6 +61,15 @@ def _read_file(value: object) -> DataFile:
         if type(path) is str and type(size) is int and type(sha256) is str and type(stage) is str:
             return DataFile(path, size, sha256, stage)
     raise UnfitError("does not hold a list of path, size, sha256 and stage")
+
+
+def read_replaced(value: object) -> ReplacedFile:
+    """Raises UnfitError."""
+    if type(value) is list and len(value) == 3:
+        path, was, content = value
+        if type(path) is str and type(was) is str and type(content) is str:
+            return ReplacedFile(path, was, content)
+    raise UnfitError("does not hold a list of path, sha256 and content")
 
 
 def _read_encoded(value: object) -> EncodedFile:

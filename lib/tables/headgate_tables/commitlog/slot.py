@@ -13,7 +13,7 @@ from typing import TypeAlias
 from headgate_tables.commitlog.bodies import Commit, Configured, Created, Dead, Fence, Kind, Offsets, Reserve
 from headgate_tables.commitlog.fields import Fields, Json, UnfitError, json_map, number, text
 from headgate_tables.commitlog.layout import LogLayout
-from headgate_tables.commitlog.records import DataFile, EncodedFile
+from headgate_tables.commitlog.records import DataFile, EncodedFile, ReplacedFile
 from headgate_tables.commitlog.service_bodies import (
     Adopt,
     Archive,
@@ -87,6 +87,11 @@ class Slot:
         if isinstance(self.body, Created | Commit | PlanMade | PlanDone | Clean | SavepointMade | Restore):
             return self.body.publish
         return ()
+
+    @property
+    def replaces(self) -> ReplacedFile | None:
+        """The file that it gives another content."""
+        return self.body.replaces if isinstance(self.body, Configured) else None
 
     @property
     def names(self) -> Sequence[str]:

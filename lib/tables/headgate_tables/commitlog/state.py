@@ -110,6 +110,7 @@ class LogState:
                 self.config = dict(body.config)
             case Configured():
                 self.settings = body.settings
+                self.config = {**self.config, **body.config} if body.config is not None else self.config
             case Fence():
                 self.epoch, self.owner, self.ahead = epoch, body.owner, body.ahead or self.ahead
             case Reserve():

@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Collection
 
 from headgate_tables.commitlog.claim import Claim
-from headgate_tables.commitlog.publish import REVOKED, Usable, given_up, make_durable, publish
+from headgate_tables.commitlog.publish import REVOKED, Usable, given_up, make_durable, publish, replaced_after
 from headgate_tables.commitlog.slot import Slot
 from headgate_tables.commitlog.tail import read_state
 from headgate_tables.errors import DeposedError, MissingFileError, OutcomeUnknownError, SyncFailedError, TablesError
@@ -29,7 +29,8 @@ class Unpublished:
             with claim.ending_on_failed_sync():
                 self._revoke_stages()
         while claim.unpublished:
-            self._put_in_place(claim.unpublished[0], given_up(claim.unfolded))
+            slot = claim.unpublished[0]
+            self._put_in_place(slot, given_up(claim.unfolded) | replaced_after(slot.n, claim.unfolded))
             del claim.unpublished[0]
 
     def publish_own(self, slot: Slot) -> None:

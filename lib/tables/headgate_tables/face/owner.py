@@ -18,6 +18,7 @@ from headgate_tables.face.results import (
     RepairResult,
     RestoreResult,
     SliceLogSize,
+    VersionChange,
 )
 from headgate_tables.face.settings import TableSettings
 from headgate_tables.face.writing import LoadMode
@@ -207,6 +208,9 @@ class OperatorCalls(Protocol):
 
     def configure(self, changes: Mapping[str, str | None]) -> TableSettings:
         """Sets the values in ``changes``, by key; None restores a default."""
+
+    def change_version(self, table_version: int) -> VersionChange:
+        """Brings the table to another version of its format, in which all rows stay as they are."""
 
     def set_aside(self, name: str, why: str = "") -> None:
         """Keeps the file slice from being compacted, and has its rows refused."""

@@ -158,6 +158,14 @@ class AdoptResult:
 
 
 @dataclass(frozen=True, slots=True)
+class VersionChange:
+    """The version of its format that a table had, and the one that it has now; equal when nothing had to change."""
+
+    before: int
+    now: int
+
+
+@dataclass(frozen=True, slots=True)
 class MaintenanceResult:
     """One step of maintenance. ``plan``: a new one, if any. ``did``: in words, "" for nothing. ``more``: call again soon."""
 

@@ -68,6 +68,7 @@ def create_table(
         url_encode=url_encode,
         table_uuid=system.ids.table_uuid(),
         prefixed_keys=version.prefixes_keys(len(keys), len(partitions)),
+        table_version=version,
     )
     check_definition(definition)
 
@@ -77,7 +78,7 @@ def create_table(
     if store.size(PROPERTIES_PATH) is not None or store.size(LOG_LAYOUT.slot_path(0)) is not None:
         return _existing(reopen(), definition, exist_ok=exist_ok)
     probe(store, LOG_LAYOUT.probes, system)
-    properties = render(properties_of(definition, version), "Created by Headgate")
+    properties = render(properties_of(definition), "Created by Headgate")
     try:
         create_log(store, LOG_LAYOUT, system, definition.encode(), [(TIMELINE_MARKER, b""), (PROPERTIES_PATH, properties)])
     except TableExistsError:
@@ -105,7 +106,7 @@ def _as_tuple(names: Sequence[str] | str) -> tuple[str, ...]:
 
 def _existing(table: Table, wanted: Definition, *, exist_ok: bool) -> Table:
     there = table.definition
-    its_own = {"table_uuid": "", "groups": {}}
+    its_own = {"table_uuid": "", "groups": {}, "table_version": 0}
     same = there is not None and there.encode() | its_own == wanted.encode() | its_own
     if not exist_ok:
         raise TableExistsError(f"{table.url} holds a table already", fix="Open it with open_table, or pass exist_ok=True.")

@@ -98,7 +98,8 @@ class Definition:
     """A table of ours. ``schema`` is canonical, without meta columns; ``buckets`` file groups a partition (rule FI2).
 
     ``groups``: file group ids by partition and bucket, where other programs made them and ``table_uuid`` would give others.
-    ``prefixed_keys``: as in `KeySpec`, in some tables of version 9 and of other programs.
+    ``prefixed_keys``: as in `KeySpec`, in some tables of version 9 and of other programs. ``table_version``: Hudi's, as slots
+    have it; another program may have changed it since (`Layout` has the present one).
     """
 
     name: str
@@ -112,6 +113,7 @@ class Definition:
     table_uuid: uuid.UUID
     key_groups: int = KEY_GROUPS
     prefixed_keys: bool = False
+    table_version: TableVersion = field(default=TableVersion.EIGHT, compare=False)
     groups: Mapping[str, Mapping[int, str]] = field(default_factory=dict, compare=False)
 
     def file_id(self, partition: str, bucket: int, k: int = 0) -> str:
@@ -167,6 +169,8 @@ class Definition:
         }
         if self.prefixed_keys:
             encoded["prefixed_keys"] = True
+        if self.table_version is not TableVersion.EIGHT:
+            encoded["table_version"] = self.table_version.value
         return encoded | ({"groups": encode_groups(self.groups)} if self.groups else {})
 
     @classmethod
@@ -186,6 +190,7 @@ class Definition:
                 table_uuid=fields.required("table_uuid", _read_uuid),
                 key_groups=fields.required("key_groups", number),
                 prefixed_keys=fields.optional("prefixed_keys", flag) or False,
+                table_version=TableVersion.of_number(fields.optional("table_version", number) or TableVersion.EIGHT.value),
                 groups=fields.optional("groups", _read_groups) or {},
             )
             fields.refuse_others()

@@ -38,8 +38,7 @@ class Opened:
         ours = store.size(LOG_LAYOUT.slot_path(0)) is not None
         self.log, self.damage = self._load_log() if ours else (None, lost_first_slot(store, LOG_LAYOUT))
         where = f"{store.url}/{PROPERTIES_PATH}"
-        self.properties = self._read_properties(where)
-        self.layout = Layout.from_properties(self.properties, where)
+        self.properties, self.layout = self._read_layout(where)
         self.definition: Definition | None = None
         self._config: object = None
         if self.log is not None:
@@ -93,10 +92,27 @@ class Opened:
         """
         if self.log is None or self._config is self.log.state.config:
             return False
-        self._config = self.log.state.config
-        self.definition = Definition.decode(self.log.state.config)
+        before = self.definition
+        now = self._redefine(self.log)
+        if before is not None and before.table_version is not now.table_version:
+            self.properties, self.layout = self._read_layout(f"{self.store.url}/{PROPERTIES_PATH}")
         self.snapshots = self._new_snapshots()
         return True
+
+    def reread_version(self) -> None:
+        """After this handle has changed the table's version. What was read of rows and files stays: no version changes these."""
+        self.properties, self.layout = self._read_layout(f"{self.store.url}/{PROPERTIES_PATH}")
+        if self.log is not None:
+            self._redefine(self.log)
+
+    def _redefine(self, log: CommitLog) -> Definition:
+        self._config = log.state.config
+        self.definition = Definition.decode(log.state.config)
+        return self.definition
+
+    def _read_layout(self, where: str) -> tuple[dict[str, str], Layout]:
+        properties = self._read_properties(where)
+        return properties, Layout.from_properties(properties, where)
 
     def _load_log(self) -> tuple[CommitLog | None, CorruptFileError | None]:
         """The log, under a new process id (rule RO8), or why it cannot be read."""

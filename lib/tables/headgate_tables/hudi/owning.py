@@ -6,7 +6,7 @@ from headgate_tables.commitlog.commit_log import CommitLog
 from headgate_tables.commitlog.first_slot import create_log
 from headgate_tables.commitlog.records import Channels
 from headgate_tables.errors import OptionError, TransactionError
-from headgate_tables.face.results import AdoptResult, CommitResult, RepairResult
+from headgate_tables.face.results import AdoptResult, CommitResult, RepairResult, VersionChange
 from headgate_tables.face.writing import LoadMode
 from headgate_tables.hudi.bulk_loads import BulkLoad
 from headgate_tables.hudi.change_writer import ChangeWriter
@@ -22,6 +22,7 @@ from headgate_tables.hudi.partition_file import partition_file
 from headgate_tables.hudi.properties import PROPERTIES_PATH
 from headgate_tables.hudi.reading import TableReader
 from headgate_tables.hudi.returned_instants import take_away
+from headgate_tables.hudi.services import versioning
 from headgate_tables.hudi.services.foreign import adopting
 from headgate_tables.hudi.services.foreign import table as foreign_table
 from headgate_tables.hudi.services.maintaining import Maintainer
@@ -30,6 +31,7 @@ from headgate_tables.hudi.services.table_services import TableServices
 from headgate_tables.hudi.sweep import drop_revoked_stages, sweep
 from headgate_tables.hudi.timeline.active import list_instants, read_timeline
 from headgate_tables.hudi.transaction import Transaction
+from headgate_tables.hudi.versions import TableVersion
 from headgate_tables.storage.probe import probe
 
 
@@ -183,6 +185,17 @@ class TableOwner(TableReader, TableServices):
         guard.check(log.state, owner=log.owned)
         self._guard = self._guard.fresh()
         return result
+
+    def change_version(self, table_version: int) -> VersionChange:
+        """Brings the table to Hudi's version 8 or 9: readers and writers of the other one take it as before, no row changes, and
+        open transactions stay open.
+
+        Raises OptionError for another number, and for a table whose keys the version would write differently; and as ``own``.
+        """
+        version = TableVersion.of_number(table_version)
+        before = versioning.change_version(self._owned(), version)
+        self._opened.reread_version()
+        return VersionChange(before.value, version.value)
 
     def accept_future_times(self) -> str:
         """Lets the table continue above its own times when these are ahead of the clock, because a clock was wrong.

@@ -1,11 +1,15 @@
 """What ``hoodie.properties`` says of a table of ours, in each table version (facts HF12, HF13)."""
 
+from collections.abc import Mapping
+
 from headgate_tables.hudi.definition import Definition, avro_schema
 from headgate_tables.hudi.properties import CHECKSUM_KEY, checksum
 from headgate_tables.hudi.versions import TableVersion
 
 VERSION_KEY = "hoodie.table.version"
 PAYLOAD_KEY = "hoodie.compaction.payload.class"
+LEGACY_PAYLOAD_KEY = "hoodie.table.legacy.payload.class"
+FORMAT_KEY = "hoodie.table.format"
 STRATEGY_KEY = "hoodie.record.merge.strategy.id"
 TIMEZONE_KEY = "hoodie.table.timeline.timezone"
 MERGE_MODE_KEY = "hoodie.record.merge.mode"
@@ -20,9 +24,9 @@ PAYLOADS = {
 }
 
 
-def properties_of(definition: Definition, version: TableVersion = TableVersion.EIGHT) -> dict[str, str]:
+def properties_of(definition: Definition) -> dict[str, str]:
     """Every key that Spark-Hudi writes for such a table. To a reader of rows, all versions say the same."""
-    mode = "EVENT_TIME_ORDERING" if definition.ordering else "COMMIT_TIME_ORDERING"
+    mode, version = _merge_mode(definition), definition.table_version
     properties = {
         "hoodie.table.name": definition.name,
         "hoodie.table.type": "MERGE_ON_READ",
@@ -53,12 +57,34 @@ def properties_of(definition: Definition, version: TableVersion = TableVersion.E
         case TableVersion.EIGHT:
             properties |= {STRATEGY_KEY: STRATEGIES[mode], PAYLOAD_KEY: PAYLOADS[mode]}
         case TableVersion.NINE:
-            properties["hoodie.table.format"] = "native"
+            properties[FORMAT_KEY] = "native"
     if definition.partition_by:
         properties["hoodie.table.partition.fields"] = ",".join(definition.partition_by)
     if definition.ordering:
         properties[ORDERING_KEYS[version]] = definition.ordering
     return properties
+
+
+def in_version(properties: Mapping[str, str], definition: Definition, version: TableVersion) -> dict[str, str]:
+    """The present ``properties`` of the table in another version, as Hudi's own upgrade and downgrade change them. Keys that
+    both versions have, and unknown ones, stay.
+    """
+    mode = _merge_mode(definition)
+    of_one_version = (STRATEGY_KEY, PAYLOAD_KEY, LEGACY_PAYLOAD_KEY, FORMAT_KEY, *ORDERING_KEYS.values())
+    changed = {key: value for key, value in properties.items() if key not in of_one_version}
+    changed |= {VERSION_KEY: str(version.value), MERGE_MODE_KEY: mode}
+    payload = properties.get(PAYLOAD_KEY) or properties.get(LEGACY_PAYLOAD_KEY)
+    match version:
+        case TableVersion.EIGHT:
+            changed |= {STRATEGY_KEY: STRATEGIES[mode], PAYLOAD_KEY: payload or PAYLOADS[mode]}
+        case TableVersion.NINE:
+            changed |= {LEGACY_PAYLOAD_KEY: payload} if payload else {}
+    ordering = properties.get(ORDERING_KEYS[TableVersion.NINE]) or properties.get(ORDERING_KEYS[TableVersion.EIGHT])
+    return changed | ({ORDERING_KEYS[version]: ordering} if ordering else {})
+
+
+def _merge_mode(definition: Definition) -> str:
+    return "EVENT_TIME_ORDERING" if definition.ordering else "COMMIT_TIME_ORDERING"
 
 
 def key_generator_type(definition: Definition) -> str:

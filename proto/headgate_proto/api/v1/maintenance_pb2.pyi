@@ -720,6 +720,49 @@ class Setting(_message.Message):
 Global___Setting: _TypeAlias = Setting  # noqa: Y015
 
 @_typing.final
+class ChangeVersionRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TABLE_FIELD_NUMBER: _builtins.int
+    TABLE_VERSION_FIELD_NUMBER: _builtins.int
+    table: _builtins.str
+    table_version: _builtins.int
+    """Hudi's: 8 (read by Hudi 1.0 and newer) or 9 (by 1.1 and newer)."""
+    def __init__(
+        self,
+        *,
+        table: _builtins.str = ...,
+        table_version: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["table", b"table", "table_version", b"table_version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ChangeVersionRequest: _TypeAlias = ChangeVersionRequest  # noqa: Y015
+
+@_typing.final
+class ChangeVersionResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BEFORE_FIELD_NUMBER: _builtins.int
+    before: _builtins.int
+    """The version that the table had: the one asked for if nothing had to change."""
+    def __init__(
+        self,
+        *,
+        before: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["before", b"before"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ChangeVersionResponse: _TypeAlias = ChangeVersionResponse  # noqa: Y015
+
+@_typing.final
 class SliceRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -80,6 +80,11 @@ class MaintenanceServiceStub(object):
                 request_serializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.ConfigureRequest.SerializeToString,
                 response_deserializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.ConfigureResponse.FromString,
                 _registered_method=True)
+        self.ChangeVersion = channel.unary_unary(
+                '/headgate.api.v1.MaintenanceService/ChangeVersion',
+                request_serializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.ChangeVersionRequest.SerializeToString,
+                response_deserializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.ChangeVersionResponse.FromString,
+                _registered_method=True)
         self.Slice = channel.unary_unary(
                 '/headgate.api.v1.MaintenanceService/Slice',
                 request_serializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.SliceRequest.SerializeToString,
@@ -165,6 +170,15 @@ class MaintenanceServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ChangeVersion(self, request, context):
+        """Brings the table to another version of its format, in which all rows stay as they are. Channels stay open. Retry: safe.
+        Errors: INVALID_ARGUMENT (a version that is not written here, a table whose record keys another program would write differently
+        in it), TABLE_QUARANTINED (another program has written to the table, or changed its version at the same moment).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Slice(self, request, context):
         """Sets one file slice aside, so that it is not compacted and its rows are refused with SLICE_SET_ASIDE, or readmits it; and lists
         slices that are set aside or cannot be compacted. Retry: safe.
@@ -216,6 +230,11 @@ def add_MaintenanceServiceServicer_to_server(servicer, server):
                     servicer.Configure,
                     request_deserializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.ConfigureRequest.FromString,
                     response_serializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.ConfigureResponse.SerializeToString,
+            ),
+            'ChangeVersion': grpc.unary_unary_rpc_method_handler(
+                    servicer.ChangeVersion,
+                    request_deserializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.ChangeVersionRequest.FromString,
+                    response_serializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.ChangeVersionResponse.SerializeToString,
             ),
             'Slice': grpc.unary_unary_rpc_method_handler(
                     servicer.Slice,
@@ -445,6 +464,33 @@ class MaintenanceService(object):
             '/headgate.api.v1.MaintenanceService/Configure',
             headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.ConfigureRequest.SerializeToString,
             headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.ConfigureResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ChangeVersion(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/headgate.api.v1.MaintenanceService/ChangeVersion',
+            headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.ChangeVersionRequest.SerializeToString,
+            headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.ChangeVersionResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -75,6 +75,11 @@ class MaintenanceServiceStub:
     """Changes settings of the table's services, or answers them. Retry: safe.
     Errors: INVALID_ARGUMENT (an unknown key, a value that makes no sense).
     """
+    ChangeVersion: _grpc.UnaryUnaryMultiCallable[_maintenance_pb2.ChangeVersionRequest, _maintenance_pb2.ChangeVersionResponse]
+    """Brings the table to another version of its format, in which all rows stay as they are. Channels stay open. Retry: safe.
+    Errors: INVALID_ARGUMENT (a version that is not written here, a table whose record keys another program would write differently
+    in it), TABLE_QUARANTINED (another program has written to the table, or changed its version at the same moment).
+    """
     Slice: _grpc.UnaryUnaryMultiCallable[_maintenance_pb2.SliceRequest, _maintenance_pb2.SliceResponse]
     """Sets one file slice aside, so that it is not compacted and its rows are refused with SLICE_SET_ASIDE, or readmits it; and lists
     slices that are set aside or cannot be compacted. Retry: safe.
@@ -127,6 +132,11 @@ class MaintenanceServiceAsyncStub(MaintenanceServiceStub):
     Configure: _aio.UnaryUnaryMultiCallable[_maintenance_pb2.ConfigureRequest, _maintenance_pb2.ConfigureResponse]  # type: ignore[assignment]
     """Changes settings of the table's services, or answers them. Retry: safe.
     Errors: INVALID_ARGUMENT (an unknown key, a value that makes no sense).
+    """
+    ChangeVersion: _aio.UnaryUnaryMultiCallable[_maintenance_pb2.ChangeVersionRequest, _maintenance_pb2.ChangeVersionResponse]  # type: ignore[assignment]
+    """Brings the table to another version of its format, in which all rows stay as they are. Channels stay open. Retry: safe.
+    Errors: INVALID_ARGUMENT (a version that is not written here, a table whose record keys another program would write differently
+    in it), TABLE_QUARANTINED (another program has written to the table, or changed its version at the same moment).
     """
     Slice: _aio.UnaryUnaryMultiCallable[_maintenance_pb2.SliceRequest, _maintenance_pb2.SliceResponse]  # type: ignore[assignment]
     """Sets one file slice aside, so that it is not compacted and its rows are refused with SLICE_SET_ASIDE, or readmits it; and lists
@@ -225,6 +235,17 @@ class MaintenanceServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_maintenance_pb2.ConfigureResponse, _abc.Awaitable[_maintenance_pb2.ConfigureResponse]]:
         """Changes settings of the table's services, or answers them. Retry: safe.
         Errors: INVALID_ARGUMENT (an unknown key, a value that makes no sense).
+        """
+
+    @_abc_1.abstractmethod
+    def ChangeVersion(
+        self,
+        request: _maintenance_pb2.ChangeVersionRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_maintenance_pb2.ChangeVersionResponse, _abc.Awaitable[_maintenance_pb2.ChangeVersionResponse]]:
+        """Brings the table to another version of its format, in which all rows stay as they are. Channels stay open. Retry: safe.
+        Errors: INVALID_ARGUMENT (a version that is not written here, a table whose record keys another program would write differently
+        in it), TABLE_QUARANTINED (another program has written to the table, or changed its version at the same moment).
         """
 
     @_abc_1.abstractmethod

@@ -35,6 +35,7 @@ from headgate_tables.hudi.timeline.clean_metadata import Cleaned, decode_clean, 
 from headgate_tables.hudi.timeline.commit_metadata import decode_commit
 from headgate_tables.hudi.timeline.history import archived_metadata
 from headgate_tables.hudi.timeline.instant import WRITE_ACTIONS, Instant, State
+from headgate_tables.hudi.versions import TableVersion
 from headgate_tables.storage.store import Store
 from headgate_tables.system import Clock
 
@@ -128,10 +129,16 @@ def survey(
         unsaved=sorted(foreign.unsaved),
         archived=max((time for time in listed.archive if time < listed.timeline.start), default=""),
         cleaned=max((kept_since(each, listed.timeline) for each in _cleanings(store, foreign)), default=""),
-        config={"groups": encode_groups(groups), "schema": encode_schema(schema)},
+        config={"groups": encode_groups(groups), "schema": encode_schema(schema), **_changed_version(store, definition)},
         names=list(dict.fromkeys(names)),
     )
     return Adoption(foreign, listed.newest, plans, sorted(gone), body, snapshot)
+
+
+def _changed_version(store: Store, definition: Definition) -> dict[str, Json]:
+    """Hudi's ordinary writes upgrade a table."""
+    version = TableVersion.from_properties(_properties(store), PROPERTIES_PATH)
+    return {} if version is definition.table_version else {"table_version": version.value}
 
 
 def _late_outputs(store: Store, layout: Layout, foreign: ForeignChanges, state: LogState) -> dict[str, list[str]]:

@@ -50,6 +50,7 @@ def define(
         hive_style=layout.hive_style,
         url_encode=layout.url_encode,
         table_uuid=system.ids.table_uuid(),
+        table_version=layout.version,
     )
     try:
         check_definition(definition)
