@@ -61,7 +61,11 @@ class TableVersion(enum.IntEnum):
                 fix="Event-time and commit-time ordering can be read; read this table with Spark.",
             )
         if "," in fields:
-            raise UnsupportedTableError(f"{path} orders by several fields ({fields})", fix="Read this table with Spark.")
+            raise UnsupportedTableError(
+                f"{path} orders rows by several fields ({fields}), and one is known here: a newer row could lose",
+                fix="Read this table with Spark. To write it here, create a table with one ordering column that is made of these "
+                "(as the number `first * 1000 + second`), and load the rows into it.",
+            )
         return fields or None
 
 
