@@ -10,7 +10,10 @@ import pyarrow as pa
 import pytest
 
 from headgate_cli.exits import ExitCode
+from headgate_cli.failures import CommandError
 from headgate_cli.main import run
+from headgate_cli.table.location import open_unowned
+from headgate_cli.table.storage import Location
 from headgate_tables import hudi
 
 SCHEMA = pa.schema([("id", pa.string()), ("day", pa.string())])
@@ -81,6 +84,24 @@ def test_a_table_of_a_cluster_is_taken_over_only_on_request(headgate: Any, url: 
     assert "--take-over" in error["fix"]
     assert headgate("table", "delete-partitions", url, "1", "--yes", "--take-over")[0] == ExitCode.OK
     assert left(url) == ["c"]
+
+
+def test_a_cluster_that_takes_the_table_back_has_to_be_ended_first(url: str) -> None:
+    """To run the command again, as after other takeovers, would end the same way."""
+
+    def work() -> None:
+        with open_unowned(Location(url), take_over=True) as table:
+            table.own()
+            with hudi.open_table(url, owner=hudi.OwnerProcess("cluster", "host", 1, "host:7070")) as cluster:
+                cluster.own()
+            table.delete_partitions(["1"])
+
+    with pytest.raises(CommandError) as refused:
+        work()
+    assert (refused.value.code, refused.value.kind) == (ExitCode.OPERATOR, "DeposedError")
+    assert "host:7070" in refused.value.message
+    assert "End its coordinators" in refused.value.fix
+    assert left(url) == ["a", "b", "c", "d"]
 
 
 def test_a_bulk_load_without_spark_names_what_to_install(headgate: Any, url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from headgate_cli.failures import CommandError
 from headgate_cli.options import storage_settings
 from headgate_cli.table.storage import Location
 from headgate_cli.wording import for_command_line
-from headgate_tables.errors import TableOwnedError
+from headgate_tables.errors import DeposedError, TableOwnedError
 from headgate_tables.face.owner import Table
 from headgate_tables.opening import open_table
 
@@ -35,14 +35,18 @@ def take_over_option(command: _Command) -> _Command:
 
 @contextlib.contextmanager
 def open_unowned(location: Location, *, take_over: bool) -> Iterator[Table]:
-    """The table, for work that no owner does for this process. Raises TablesError; CommandError for one that a cluster owns."""
+    """The table, for work that no owner does for this process. Raises TablesError; CommandError for one that a cluster owns, or
+    takes back meanwhile.
+    """
     with open_table(location.url, storage_options=location.options, take_over=take_over) as table:
         try:
             yield table
-        except TableOwnedError as error:
+        except (TableOwnedError, DeposedError) as error:
+            if isinstance(error, DeposedError) and not take_over:
+                raise
             raise CommandError(
                 for_command_line(error.message),
                 fix="End its coordinators, so that they do not take the table back while this runs, and add --take-over.",
                 code=ExitCode.OPERATOR,
-                kind="TableOwnedError",
+                kind=type(error).__name__,
             ) from error
