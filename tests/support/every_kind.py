@@ -62,7 +62,7 @@ class SpotModel(pydantic.BaseModel):
     y: int
 
 
-INFO = TableInfo("t", SCHEMA, ("id",), (), None, 1, hive_style=False, url="", uuid="")
+INFO = TableInfo("t", SCHEMA, ("id",), (), None, 1, hive_style=False, url="", uuid="", table_version=8)
 
 
 def row(number: int, column: str, value: object) -> dict[str, object]:

@@ -11,12 +11,12 @@ from headgate_cli.failures import CommandError
 from headgate_cli.load.reading.inference import TIMES, ColumnInference
 from headgate_cli.load.reading.json_text import JsonBlock, json_blocks
 from headgate_cli.load.reading.json_types import MixedError, altered, inferred, merged, parsed
-from headgate_cli.load.reading.kernels import pc
 from headgate_cli.load.reading.nested import nested
 from headgate_cli.load.reading.options import ReadOptions
 from headgate_cli.load.reading.source import FileBatch, Source, refused
 from headgate_cli.load.reading.text_values import Array, MisfitError, convert
 from headgate_cli.load.reading.typed import misfit_error
+from headgate_tables.arrow import pc
 
 _CORRECT = "Correct the row, or take the text of a column: --cast 'COLUMN=string'."
 

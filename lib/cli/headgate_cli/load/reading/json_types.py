@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.json as pa_json
 import pyarrow.types as pat
 
-from headgate_cli.load.reading.kernels import pc
 from headgate_cli.load.reading.text_values import Array
+from headgate_tables.arrow import pc
 
 _EXACT = 2**53  # from here on, float64 lacks whole numbers
 _MIXED = re.compile(r"Column\(/([^/)]*)[^)]*\) changed from (\w+) to (\w+)")
