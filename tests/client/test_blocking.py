@@ -15,6 +15,7 @@ import pytest
 import headgate
 from headgate_proto.api.v1 import errors_pb2 as err
 from support.scripted_service import Cluster, cluster_in_thread
+from support.waiting import wait_until
 
 
 @pytest.fixture
@@ -168,15 +169,12 @@ def test_ctrl_c_leaves_cleanly(cluster: Cluster) -> None:
         try:
             with hg, table.channel("c") as ch:
                 ch.upsert([{"id": 1}])
-                ch.flush("received")
-                print("waiting", flush=True)
                 ch.flush()
         except KeyboardInterrupt:
             print("left", flush=True)
     """
     with start(cluster, body) as program:
-        assert program.stdout is not None
-        assert program.stdout.readline() == "waiting\n"
+        wait_until("the program waits for its flush", lambda: cluster.flushes)
         program.send_signal(signal.SIGINT)
         out, problems = program.communicate()
     assert (out, problems, program.returncode) == ("left\n", "", 0)

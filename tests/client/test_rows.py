@@ -338,7 +338,7 @@ def test_a_class_of_rows_is_a_schema_with_nested_columns() -> None:
     ]
     assert schema_of(Basket) == pa.schema([pa.field(name, kind, nullable=nullable) for name, kind, nullable in wanted])
     basket = Basket(uuid.UUID(int=1), Color.RED, ["a"], [Item("b", 1), None], Item("c", None), {"d": 1}, decimal.Decimal("1.25"))
-    info = TableInfo("t", schema_of(Basket), ("id",), (), None, 8, hive_style=False, url="", uuid="")
+    info = TableInfo("t", schema_of(Basket), ("id",), (), None, 8, hive_style=False, url="", uuid="", table_version=8)
     (row,) = converted([basket], RowFormat(info, wire.OPERATION_UPSERT))
     assert (row["id"], row["color"], row["items"]) == (str(uuid.UUID(int=1)), "red", [{"sku": "b", "count": 1}, None])
 

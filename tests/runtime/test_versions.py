@@ -109,6 +109,7 @@ class Coordination(coordination_pb2_grpc.CoordinationServiceServicer):
 
     async def Control(self, requests: Any, context: Any) -> AsyncIterator[Any]:  # type: ignore[override]
         await context.send_initial_metadata(tuple(self._said))
+        await anext(aiter(requests))  # as a real one: behind a stream that is over the hello cannot be written
         yield coordination_pb2.ControlResponse(welcome=coordination_pb2.Welcome(heartbeat_ms=1000))
 
 
