@@ -115,7 +115,9 @@ async def test_a_cluster_that_was_there_is_waited_for_as_long_as_the_timeout_say
 
 def test_a_name_that_is_not_known_is_said() -> None:
     """In gRPC's words: asking a name server takes as long as the machine's network likes."""
-    said = why_unreachable("errors resolving no-such-host.invalid:7070: [field:hostname lookup error: Domain name not found]", tls=False)
+    said = why_unreachable(
+        "errors resolving no-such-host.invalid:7070: [field:hostname lookup error: Domain name not found]", tls=False
+    )
     assert said is not None
     assert said.cause == "the host name is not known"
 
