@@ -176,11 +176,13 @@ class SteppedStore:
         self._created(path)
         return outcome
 
-    def link(self, source: str, target: str) -> Outcome:
-        """A data file is put in place."""
-        outcome = self._store.link(source, target)
-        self._reached("derived_file")
-        return outcome
+    def link_all(self, names: Iterable[tuple[str, str]]) -> list[Outcome | None]:
+        """Data files are put in place."""
+        outcomes: list[Outcome | None] = []
+        for pair in names:
+            outcomes += self._store.link_all([pair])
+            self._reached("derived_file")
+        return outcomes
 
     def _created(self, path: str) -> None:
         if path.startswith(LOG_LAYOUT.folds):

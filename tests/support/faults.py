@@ -100,8 +100,11 @@ class FailingStore(LocalStore):
     def replace(self, path: str, content: Buffers) -> None:
         self._call(f"replace {path}", lambda: super(FailingStore, self).replace(path, content))
 
-    def link(self, source: str, target: str) -> Outcome:
-        return self._call(f"link {target}", lambda: super(FailingStore, self).link(source, target))
+    def link_all(self, names: Iterable[tuple[str, str]]) -> list[Outcome | None]:
+        def link(pair: tuple[str, str]) -> Outcome | None:
+            return self._call(f"link {pair[1]}", lambda: super(FailingStore, self).link_all([pair])[0])
+
+        return list(map(link, names))
 
     def sync(self, paths: Iterable[str], folders: Iterable[str]) -> None:
         self._call("sync", lambda: super(FailingStore, self).sync(paths, folders))

@@ -321,10 +321,10 @@ def test_t6_a_successor_publishes_what_was_won_and_links_it_from_the_renamed_sta
             raise KeyboardInterrupt
         return None
 
-    store.link = lambda source, target: (_ for _ in ()).throw(KeyboardInterrupt())  # type: ignore[method-assign]
+    store.link_all = lambda names: (_ for _ in ()).throw(KeyboardInterrupt())  # type: ignore[method-assign]
     with pytest.raises(KeyboardInterrupt):
         log.commit(instant, [file], lambda completion: [("done/x", b"x")])
-    del store.link
+    del store.link_all
     assert store.size("data/a") is None
     open_log(store).own()
     assert store.get("data/a").to_pybytes() == b"rows"

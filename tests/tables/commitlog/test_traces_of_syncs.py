@@ -97,7 +97,7 @@ def test_the_properties_of_a_new_table_are_durable_when_it_is_created(
     assert durable == {LOG_LAYOUT.slot_path(0): True, "props": True}
 
 
-@pytest.mark.parametrize("step", ["create", "replace", "link", "rename_folder"])
+@pytest.mark.parametrize("step", ["create", "replace", "link_all", "rename_folder"])
 def test_h14_after_a_failed_sync_of_anything_that_a_handle_writes_it_does_nothing_more(
     store: FaultyStore, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:

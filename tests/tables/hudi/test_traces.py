@@ -1,7 +1,7 @@
 """Traces on paper that lost, doubled or hid rows: two processes, pauses at any line."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,12 +44,13 @@ def test_d1_a_deposed_process_does_not_remove_the_stages_that_its_successors_nee
     """B fences and pauses; C fences, wins a slot and dies before the links; D fences and renames C's stage; B wakes up."""
     create(tmp_path, system=system()).upsert(rows(("a", 1, "A")))
     b, c, d = (opened(tmp_path) for _ in "bcd")
-    real_b, link = b._store.list_folder, c._store.link
+    real_b, link_all = b._store.list_folder, c._store.link_all
 
-    def killed(source: str, target: str) -> Outcome:
-        if c._opened.log is not None and source.startswith(f"{LOG_LAYOUT.stages}/{c.epoch}/"):
+    def killed(names: Iterable[tuple[str, str]]) -> list[Outcome | None]:
+        pairs = list(names)
+        if c._opened.log is not None and any(source.startswith(f"{LOG_LAYOUT.stages}/{c.epoch}/") for source, _ in pairs):
             raise KeyboardInterrupt("killed")
-        return link(source, target)
+        return link_all(pairs)
 
     def b_sleeps(folder: str, *, after: str | None = None) -> Listing:
         if (
@@ -59,10 +60,10 @@ def test_d1_a_deposed_process_does_not_remove_the_stages_that_its_successors_nee
             and not b._opened.log._claim.unpublished
         ):
             b._store.list_folder = real_b  # type: ignore[method-assign]
-            c._store.link = killed  # type: ignore[method-assign]
+            c._store.link_all = killed  # type: ignore[method-assign]
             with pytest.raises(KeyboardInterrupt, match="killed"):
                 c.upsert(rows(("a", 2, "C")))
-            d._store.link = killed  # type: ignore[method-assign]
+            d._store.link_all = killed  # type: ignore[method-assign]
             with pytest.raises(KeyboardInterrupt, match="killed"):
                 d.upsert(rows(("a", 3, "D")))
         return real_b(folder, after=after)

@@ -29,8 +29,8 @@ WRITES: dict[str, Callable[[Store, str], object]] = {
     "create_all": lambda store, folder: store.create_all([(f"{folder}/new", [b"x"])], durable=False),
     "stage": lambda store, folder: store.stage([(f"{folder}/new", [b"x"])]),
     "replace": lambda store, folder: store.replace(f"{folder}/file", [b"x"]),
-    "link to": lambda store, folder: store.link("inner/file", f"{folder}/new"),
-    "link from": lambda store, folder: store.link(f"{folder}/file", "taken-in"),
+    "link to": lambda store, folder: store.link_all([("inner/file", f"{folder}/new")]),
+    "link from": lambda store, folder: store.link_all([(f"{folder}/file", "taken-in")]),
     "spool": lambda store, folder: store.spool(f"{folder}/new", "").__enter__(),
     "spool from a stage": lambda store, folder: store.spool("new", f"{folder}/new").__enter__(),
     "delete": lambda store, folder: store.delete([f"{folder}/file"]),
@@ -106,7 +106,7 @@ def test_a_file_that_is_a_link_is_not_read(store: Store, read: str, name: str) -
 def test_nobody_waits_for_a_pipe(store: Store, tmp_path: Path, read: str) -> None:
     os.mkfifo(tmp_path / "real/pipe")
     began = time.monotonic()
-    with refused(CorruptFileError, "pipe is no file", "Remove it"):
+    with refused(CorruptFileError, "pipe is not a file", "Remove it"):
         getattr(store, read)("pipe")
     assert time.monotonic() - began < 30
     assert store.size("pipe") is None

@@ -53,8 +53,8 @@ def touched(log: Path) -> list[str]:
 def test_staged_files_are_linked_into_place_once(local: Store, root: Path) -> None:
     local.stage([(f"stage/1/{number}", [b"content ", str(number).encode()]) for number in range(8)])
     assert local.stages
-    assert local.link("stage/1/3", "p=1/file") is Outcome.CREATED
-    assert local.link("stage/1/4", "p=1/file") is Outcome.EXISTS
+    outcomes = local.link_all([("stage/1/3", "p=1/file"), ("stage/1/9", "p=1/other"), ("stage/1/4", "p=1/file")])
+    assert outcomes == [Outcome.CREATED, None, Outcome.EXISTS]
     local.delete(["stage/1/3"])
     assert local.get("p=1/file").to_pybytes() == b"content 3"
     assert all_names(root / "stage/1") == ["0", "1", "2", "4", "5", "6", "7"]
@@ -68,8 +68,7 @@ def test_a_taken_name_is_not_staged_over(local: Store) -> None:
 
 
 def test_a_missing_staged_file_is_not_linked(local: Store) -> None:
-    with pytest.raises(FileNotFoundError, match="stage/a"):
-        local.link("stage/a", "p=1/file")
+    assert local.link_all([("stage/a", "p=1/file")]) == [None]
     assert local.list_folder("p=1").files == []
 
 
@@ -77,9 +76,7 @@ def test_a_renamed_stage_folder_is_out_of_reach_of_its_old_name(local: Store) ->
     local.stage([("stage/1/a", [b"x"])])
     local.rename_folder("stage/1", "revoked/by/2/1")
     local.rename_folder("stage/1", "revoked/again")
-    with pytest.raises(FileNotFoundError, match="stage/1/a"):
-        local.link("stage/1/a", "file")
-    assert local.link("revoked/by/2/1/a", "file") is Outcome.CREATED
+    assert local.link_all([("stage/1/a", "file"), ("revoked/by/2/1/a", "file")]) == [None, Outcome.CREATED]
     assert local.list_folder("revoked").folders == ["by"]
 
 
@@ -267,7 +264,7 @@ def test_a_read_only_file_system_is_reported_and_can_be_read(disk: Path) -> None
         lambda: store.stage([("other", [b"x"])]),
         lambda: store.replace("file", [b"x"]),
         lambda: store.delete(["file"]),
-        lambda: store.link("file", "other"),
+        lambda: store.link_all([("file", "other")]),
     ):
         with pytest.raises(StoreDeniedError, match=r"Read-only file system\. Give this process"):
             attempt()
@@ -318,10 +315,13 @@ def test_an_immutable_folder_is_a_denial_and_not_a_file_system_without_hard_link
     store.create("stage/file", [b"x"], durable=True)
     store.create("part/other", [b"x"], durable=True)
     with immutable(root / "part"):
-        for attempt in (lambda: store.link("stage/file", "part/file"), lambda: store.create("part/file", [b"x"], durable=True)):
+        for attempt in (
+            lambda: store.link_all([("stage/file", "part/file")]),
+            lambda: store.create("part/file", [b"x"], durable=True),
+        ):
             with pytest.raises(StoreDeniedError, match="Operation not permitted"):
                 attempt()
-    assert store.link("stage/file", "part/file") is Outcome.CREATED
+    assert store.link_all([("stage/file", "part/file")]) == [Outcome.CREATED]
 
 
 def test_a_file_in_a_folder_that_may_not_be_opened_is_there_perhaps(shared_root: Path) -> None:
@@ -358,7 +358,7 @@ def test_a_table_that_was_moved_away_is_not_created_again(root: Path, tmp_path: 
             attempt()
         assert all_names(root) == left, what
     with pytest.raises(TableGoneError):
-        store.link("stage/one", "other/file")
+        store.link_all([("stage/one", "other/file")])
     (tmp_path / "away").rename(root / ".hoodie")
     root.rename(tmp_path / "away")
     for what, attempt in attempts.items():

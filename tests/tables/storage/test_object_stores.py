@@ -135,7 +135,7 @@ def test_an_object_store_has_no_stage(straight: Store) -> None:
     assert not straight.stages
     for mistake in (
         lambda: straight.stage([("a", [b"x"])]),
-        lambda: straight.link("a", "b"),
+        lambda: straight.link_all([("a", "b")]),
         lambda: straight.rename_folder("a", "b"),
     ):
         with pytest.raises(RuntimeError, match=r"ask Store\.stages first"):

@@ -6,7 +6,6 @@ completed instant is the last of them, so readers see the commit only when all e
 
 import base64
 import hashlib
-import itertools
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 from headgate_tables.commitlog.bodies import Kind
@@ -68,10 +67,9 @@ def publish(
     """
     if slot.replaces and slot.replaces.path not in dead:
         _replace(store, slot.replaces, check_owner)
-    for file in slot.files:
-        if file.stage and file.path not in dead:
-            check_owner()
-            _link(store, layout, file)
+    staged = [file for file in slot.files if file.stage and file.path not in dead]
+    if staged:
+        _link(store, layout, staged, check_owner)
     for path, content in derived_files(slot):
         if path in dead:
             continue
@@ -113,14 +111,21 @@ def _put_right(store: Store, path: str, content: bytes, n: int, usable: Usable) 
     store.replace(path, [content])
 
 
-def _link(store: Store, layout: LogLayout, file: DataFile) -> None:
-    for stage in itertools.chain([file.stage], _revoked_names(store, layout, file.stage)):
-        try:
-            store.link(stage, file.path)
-        except FileNotFoundError:
-            continue
-        return
-    if store.size(file.path) != file.size:
+def _link(store: Store, layout: LogLayout, files: Sequence[DataFile], check_owner: Callable[[], None]) -> None:
+    def names() -> Iterator[tuple[str, str]]:
+        for file in files:
+            check_owner()
+            yield file.stage, file.path
+
+    for file, outcome in zip(files, store.link_all(names()), strict=True):
+        if outcome is None:
+            _link_revoked(store, layout, file)
+
+
+def _link_revoked(store: Store, layout: LogLayout, file: DataFile) -> None:
+    """Links a file that is not in its stage any more, unless that has been done."""
+    linked = store.link_all((name, file.path) for name in _revoked_names(store, layout, file.stage))
+    if all(outcome is None for outcome in linked) and store.size(file.path) != file.size:
         raise MissingFileError(
             f"{file.path} is committed, but neither it nor its staged bytes {file.stage} are there",
             fix="Restore the file from a copy of the table.",

@@ -41,7 +41,9 @@ class Inside:
             if stat.S_ISDIR(kind):
                 raise IsADirectoryError
             if not stat.S_ISREG(kind):
-                raise CorruptFileError(f"{full} is no file but a pipe or a device", fix="Remove it, and restore it from a copy.")
+                raise CorruptFileError(
+                    f"{full} is not a file but a pipe or a device", fix="Remove it, and restore it from a copy."
+                )
         except BaseException:
             os.close(descriptor)
             raise

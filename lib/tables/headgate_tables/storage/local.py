@@ -23,6 +23,7 @@ from headgate_tables.storage.local_files import (
     link_new,
     make_folder,
     publish,
+    size_of,
     sync_file,
     sync_folder,
     unlink_if_there,
@@ -103,7 +104,7 @@ class LocalStore:
                         if not entry.name.startswith(TEMP_PREFIX):
                             (folders if entry.is_dir() else files).append(entry.name)
                             if sizes and not entry.is_dir():
-                                found[entry.name] = _size_of(entry)
+                                found[entry.name] = size_of(entry)
         except FileNotFoundError:
             return Listing([], [])
         return Listing(files, folders, found)
@@ -153,30 +154,20 @@ class LocalStore:
                 unlink_if_there(temp)
             sync_folder(folder)
 
-    def link(self, source: str, target: str) -> Outcome:
-        old, new = self._at(source), self._at(target)
-        with errors_of_writes(new):
-            self._inside.check_folder(os.path.dirname(new))
-            self._inside.check_folder(os.path.dirname(old))
-            try:
-                return link_new(old, new)
-            except FileNotFoundError:
-                if os.path.exists(old):
-                    self._make_folder(os.path.dirname(new))
-                    return link_new(old, new)
-        raise FileNotFoundError(source)
+    def link_all(self, names: Iterable[tuple[str, str]]) -> list[Outcome | None]:
+        checked: set[str] = set()
+        return [self._link(self._at(source), self._at(target), checked) for source, target in names]
 
     def sync(self, paths: Iterable[str], folders: Iterable[str]) -> None:
         self._workers.map(self._sync_file, list(paths))
         self._sync_folders(folders)
 
     def delete(self, paths: Iterable[str]) -> None:
-        looked_at = None
+        checked: set[str] = set()
         for path in paths:
             full = self._at(path)
             with errors_of_writes(full):
-                if looked_at != (looked_at := os.path.dirname(full)):
-                    self._inside.check_folder(looked_at)
+                self._check_once(os.path.dirname(full), checked)
                 unlink_if_there(full)
 
     def delete_folder(self, folder: str) -> None:
@@ -208,6 +199,24 @@ class LocalStore:
             with errors_of_writes(full):
                 self._inside.check_folder(full)
         return folders
+
+    def _check_once(self, full: str, checked: set[str]) -> None:
+        """Looks at a folder unless it is among ``checked``, and adds it."""
+        if full not in checked:
+            self._inside.check_folder(full)
+            checked.add(full)
+
+    def _link(self, old: str, new: str, checked: set[str]) -> Outcome | None:
+        with errors_of_writes(new):
+            self._check_once(os.path.dirname(new), checked)
+            self._check_once(os.path.dirname(old), checked)
+            try:
+                return link_new(old, new)
+            except FileNotFoundError:
+                if not os.path.exists(old):
+                    return None
+                self._make_folder(os.path.dirname(new))
+                return link_new(old, new)
 
     def _stat(self, path: str) -> os.stat_result | None:
         full = self._at(path)
@@ -283,14 +292,6 @@ class LocalStore:
         except RetryLater:
             return False
         return True
-
-
-def _size_of(entry: "os.DirEntry[str]") -> int:
-    """A file that was deleted since its folder was listed counts as empty, as any name does that is gone before it is read."""
-    try:
-        return entry.stat().st_size
-    except FileNotFoundError:
-        return 0
 
 
 def _folder(path: str) -> str:

@@ -163,6 +163,14 @@ def unlink_if_there(path: str) -> None:
         os.unlink(path)
 
 
+def size_of(entry: "os.DirEntry[str]") -> int:
+    """A file that was deleted since its folder was listed counts as empty, as any name does that is gone before it is read."""
+    try:
+        return entry.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
 @contextlib.contextmanager
 def errors_of_reads(path: str) -> Iterator[None]:
     """Turns an OSError into FileNotFoundError when ``path`` is no file, else into an error of the library."""

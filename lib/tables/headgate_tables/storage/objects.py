@@ -108,8 +108,8 @@ class ObjectStore:
         except AnswerError as error:
             raise failure(error, self._key(path)) from None
 
-    def link(self, source: str, target: str) -> NoReturn:
-        raise _no_stage([source, target])
+    def link_all(self, names: Iterable[tuple[str, str]]) -> NoReturn:
+        raise _no_stage(target for _, target in names)
 
     def sync(self, paths: Iterable[str], folders: Iterable[str]) -> None:
         """Nothing to do: what was answered is durable."""
@@ -272,5 +272,7 @@ def _body(content: Buffers) -> bytes | memoryview:
     return only if isinstance(only, bytes) else memoryview(only).cast("B")
 
 
-def _no_stage(paths: list[str]) -> RuntimeError:
-    return RuntimeError(f"{paths}: an object store has no stage, links or renames; the caller has to ask Store.stages first")
+def _no_stage(paths: Iterable[str]) -> RuntimeError:
+    return RuntimeError(
+        f"{list(paths)}: an object store has no stage, links or renames; the caller has to ask Store.stages first"
+    )

@@ -13,7 +13,7 @@ def check_path(path: str) -> None:
         try:
             os.fsencode(path)
         except UnicodeEncodeError as error:
-            raise _strange(path, "is no text") from error
+            raise _strange(path, "is not text") from error
     if "//" in path or "\0" in path or path[:1] == "/" or (".." in path and ".." in path.split("/")):
         raise _strange(path, "leads out of the table's folder, or nowhere")
 

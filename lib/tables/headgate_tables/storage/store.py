@@ -138,8 +138,13 @@ class Store(Protocol):
     def replace(self, path: str, content: Buffers) -> None:
         """Atomically replaces a file that others rewrite too, or that a power cut left torn. All else is create-only."""
 
-    def link(self, source: str, target: str) -> Outcome:
-        """A second name for a staged file, create-only, not durable by itself. Only where ``stages``."""
+    def link_all(self, names: Iterable[tuple[str, str]]) -> list[Outcome | None]:
+        """Gives staged files second names, create-only, not durable by itself: CREATED, EXISTS, or None for a file that is not
+        there. Only where ``stages``.
+
+        ``names``: the staged and the new one of each file, taken one by one, so that a caller can look before each link
+        whether it still may.
+        """
 
     def sync(self, paths: Iterable[str], folders: Iterable[str]) -> None:
         """Makes files' contents and folders' names durable; nothing to do on an object store. Raises SyncFailedError."""
