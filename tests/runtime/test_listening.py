@@ -57,7 +57,7 @@ async def test_a_port_that_another_process_has_at_one_of_the_addresses_is_refuse
     localhost_has(monkeypatch, "::1", "127.0.0.1")
     with another_process(host) as port, pytest.raises(ListenError, match="Is another process there") as refused:
         listen(grpc.aio.server(), Address("localhost", port), None)
-    assert refused.value.errno == errno.EADDRINUSE
+    assert refused.value.code == errno.EADDRINUSE
 
 
 async def test_a_free_port_is_free_at_all_addresses(monkeypatch: pytest.MonkeyPatch) -> None:

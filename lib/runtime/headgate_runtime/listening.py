@@ -8,6 +8,7 @@ from typing import Final
 
 import grpc
 
+from headgate_runtime.lifecycle import StartError
 from headgate_runtime.values import Address
 
 _NOT_HERE: Final = {errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT}
@@ -23,12 +24,12 @@ _ADVICE: Final[Mapping[int | None, str]] = {
 }
 
 
-class ListenError(OSError):
-    """A server cannot listen at an address: why, and what to do. ``errno``: the system's, or one of getaddrinfo."""
+class ListenError(StartError):
+    """A server cannot listen at an address: why, and what to do. ``code``: the system's errno, or one of getaddrinfo."""
 
     def __init__(self, address: Address, code: int | None, why: str) -> None:
-        advice = _ADVICE.get(code, "Choose another address.")
-        super().__init__(code, f"cannot listen on {address}: {why}. {advice}")
+        super().__init__(f"cannot listen on {address}: {why}. {_ADVICE.get(code, 'Choose another address.')}")
+        self.code = code
 
 
 def listen(server: grpc.aio.Server, address: Address, credentials: grpc.ServerCredentials | None) -> str:
@@ -54,7 +55,7 @@ def _free(address: Address) -> Sequence[Address]:
         try:
             free = _free_together(hosts, address.port)
         except ListenError as e:
-            if address.port or e.errno != errno.EADDRINUSE:
+            if address.port or e.code != errno.EADDRINUSE:
                 raise
             continue
         if not free:
