@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import dataclasses
-import logging
+import math
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -11,9 +11,9 @@ from google.protobuf.message import Message
 from grpc import aio
 
 from headgate.errors import InvalidArgumentError, UnavailableError, VersionError
+from headgate.first_contact import FirstContact
 from headgate.system import System
 from headgate.transport import Failure, Transport, failure_of_status
-from headgate.unreachable import NOBODY_LISTENS
 from headgate_proto.api.v1 import errors_pb2 as wire
 from headgate_proto.api.v1 import tables_pb2, tables_pb2_grpc
 
@@ -21,14 +21,10 @@ Answer = TypeVar("Answer")
 Method = Callable[["tables_pb2_grpc.TableServiceAsyncStub"], Callable[..., Awaitable[Answer]]]
 """Selects a call: ``lambda stub: stub.Status``."""
 
-_log = logging.getLogger("headgate")
 _CALL_SECONDS = 10.0
 """Deadline of one attempt. Creating a table on a slow store takes about 1 s."""
 _FIND_SECONDS = 2.0
 """Deadline of one FindWriters: coordinators answer it from memory, and one that is stopped must not delay a channel."""
-_UNREACHABLE_SECONDS = 1.0
-"""So long a first call tries a cluster to which there is no way, which may just be starting; with a last attempt less than 2."""
-_SHOWN_SECONDS = 5.0
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 1.0
 _REDIRECTS = 4
@@ -45,10 +41,10 @@ class Backoff:
         """Starts over with the shortest pause, after a success."""
         self._attempt = 0
 
-    async def pause(self, at_least: float = 0.0) -> None:
+    async def pause(self, at_least: float = 0.0, at_most: float = math.inf) -> None:
         longest = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0 ** min(self._attempt, 10))
         self._attempt += 1
-        await self._system.clock.sleep(at_least + longest * self._system.randomness.random())
+        await self._system.clock.sleep(min(at_least + longest * self._system.randomness.random(), at_most))
 
 
 class CallFailedError(Exception):
@@ -57,31 +53,6 @@ class CallFailedError(Exception):
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure)
         self.failure = failure
-
-
-class FirstContact:
-    """How long a connection tries to reach a cluster to which there was no way yet: ``wait`` seconds, shown in the log."""
-
-    def __init__(self, wait: float) -> None:
-        self.made = False
-        self._wait = wait
-        self._shown = -_SHOWN_SECONDS
-        self._failure: Failure | None = None
-
-    def still_patient(self, failure: Failure, waited: float) -> bool:
-        """Whether there was no way yet; the call then goes on after ``waited`` seconds. Raises the failure's error."""
-        self.made = self.made or not failure.unreachable
-        if self.made:
-            return False
-        # Of a name with several addresses, such as localhost, gRPC tells about one, in turn: the others may have nobody.
-        known = self._failure or failure
-        self._failure = min(known, failure, key=lambda each: each.error.message.count(NOBODY_LISTENS))
-        if waited >= max(self._wait, _UNREACHABLE_SECONDS):
-            raise self._failure.error from None
-        if self._wait > waited >= self._shown + _SHOWN_SECONDS:
-            self._shown = waited
-            _log.warning("waiting up to %.0f s for a cluster. %s", self._wait - waited, self._failure.error)
-        return True
 
 
 class Coordinators:
@@ -125,9 +96,8 @@ class Coordinators:
                             raise last.error from None
                         maybe_done = maybe_done or last.unknown_outcome
                         deadline.reschedule(end)
-                    if self._first_contact.still_patient(last, asyncio.get_running_loop().time() - started):
-                        backoff.reset()
-                    await backoff.pause(last.retry_after)
+                    patience = self._first_contact.patience(last, asyncio.get_running_loop().time() - started)
+                    await backoff.pause(last.retry_after, at_most=patience)
         except TimeoutError:
             why = f": {last.error.message}" if last else ""
             where = ", ".join(self._addresses)
@@ -150,7 +120,6 @@ class Coordinators:
         """Asks each address once, and each address that an answer names. Raises CallFailedError with the last failure."""
         waiting = list(self._addresses)
         failures: list[Failure] = []
-        failure = Failure(UnavailableError("no coordinator is known", fix="Give the address of one."), wire.ACTION_RETRY)
         for _ in range(len(waiting) + _REDIRECTS):
             if not waiting:
                 break
@@ -158,8 +127,7 @@ class Coordinators:
             try:
                 answer = await ask(address)
             except CallFailedError as error:
-                failure = error.failure
-                failures.append(failure)
+                failures.append(failure := error.failure)
                 if failure.action == wire.ACTION_RESUME and failure.address:
                     waiting.insert(0, failure.address)
                 elif failure.action not in (wire.ACTION_RETRY, wire.ACTION_RESUME):
@@ -169,7 +137,7 @@ class Coordinators:
                     self._addresses.remove(address)
                     self._addresses.insert(0, address)
                 return answer
-        raise CallFailedError(_of_all(failures) if failures else failure)
+        raise CallFailedError(_of_all(failures))
 
     async def _ask(self, address: str, method: Method[Answer], request: Message, seconds: float) -> Answer:
         transport = self._transport
@@ -212,8 +180,10 @@ def as_call_failures(address: str, transport: Transport) -> Iterator[None]:
 
 
 def parse_addresses(address: str | Sequence[str]) -> list[str]:
-    """The addresses in ``"a:7070,b:7070"`` or in a list of such. Raises InvalidArgumentError."""
+    """The addresses in ``"a:7070,b:7070"`` or in a list of such, at least one. Raises InvalidArgumentError."""
     parts = [part.strip() for item in ([address] if isinstance(address, str) else address) for part in item.split(",")]
+    if not parts:
+        raise InvalidArgumentError("no address is given", fix="Give that of a coordinator, such as localhost:7070.")
     for part in parts:
         host, _, port = part.rpartition(":")
         if not host or not port.isdigit():
