@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TypedDict
 
 import headgate
 
@@ -22,14 +23,25 @@ class Access:
 
     def connect(self) -> headgate.Headgate:
         """A connection for blocking calls. Raises OSError for a file that cannot be read."""
-        tls = headgate.Tls(ca=self.tls_ca) if self.tls_ca else None
-        return headgate.connect(
-            list(self.addresses), token=self.token or None, tls=tls, timeout=self.timeout, wait=self.timeout, front=self.front
-        )
+        return headgate.connect(list(self.addresses), **self._options())
 
     def connect_async(self) -> headgate.aio.Headgate:
         """A connection for asyncio. Raises OSError for a file that cannot be read."""
-        tls = headgate.Tls(ca=self.tls_ca) if self.tls_ca else None
-        return headgate.aio.connect(
-            list(self.addresses), token=self.token or None, tls=tls, timeout=self.timeout, wait=self.timeout, front=self.front
-        )
+        return headgate.aio.connect(list(self.addresses), **self._options())
+
+    def _options(self) -> "_Options":
+        return {
+            "token": self.token or None,
+            "tls": headgate.Tls(ca=self.tls_ca) if self.tls_ca else None,
+            "timeout": self.timeout,
+            "wait": self.timeout,  # a command that is typed while its cluster starts has come early, not wrong
+            "front": self.front,
+        }
+
+
+class _Options(TypedDict):
+    token: str | None
+    tls: headgate.Tls | None
+    timeout: float
+    wait: float
+    front: bool

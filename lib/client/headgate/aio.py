@@ -1,10 +1,10 @@
 """``headgate`` for asyncio: the same methods, awaited. The blocking ones say what each does and raises::
 
 async with headgate.aio.connect("localhost:7070") as hg:
-orders = await hg.table("orders")
-async with orders.channel("loader-1") as ch:
-receipt = await ch.upsert(rows)
-await receipt.wait("durable")
+    orders = await hg.table("orders")
+    async with orders.channel("loader-1") as ch:
+        receipt = await ch.upsert(rows)
+        await receipt.wait("durable")
 """
 
 import asyncio

@@ -96,7 +96,8 @@ class Headgate:
     ) -> "Table":
         """Creates a table; with ``exist_ok`` it returns an existing one of the same definition.
 
-        ``schema``: a pyarrow schema, pairs of name and type (``[("id", "int64"), ("at", datetime)]``), or a dataclass, ….
+        ``schema``: a pyarrow schema, pairs of name and type (``[("id", "int64"), ("at", datetime)]``), or a class of rows: a
+        dataclass, NamedTuple, attrs class or pydantic model.
         ``ordering``: among rows of one key its largest value wins; without one, the latest write. ``buckets``: file groups a
         partition, fixed for good. ``hive_style``: folders are named ``column=value``. ``table_version``: Hudi's, 8 or 9 (for Hudi
         1.1 and newer). 0 means 8, of both. Raises TableExistsError, SchemaError, InvalidArgumentError, UnavailableError::

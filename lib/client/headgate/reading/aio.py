@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from headgate.definition import TableInfo
-from headgate.reading import blocking, scan
-from headgate.reading.library import Moment, Options
+from headgate.reading import scan
+from headgate.reading.library import Moment, Options, Query, find, select
+from headgate.reading.located import Located, LocatedByAddress, LocatedByName
 
 if TYPE_CHECKING:
     import duckdb
@@ -52,7 +52,7 @@ class Scan:
         return self.blocking.__arrow_c_stream__(requested_schema)
 
 
-class Readable:
+class Readable(Located):
     """What can be read."""
 
     async def scan(
@@ -67,46 +67,18 @@ class Readable:
         storage_options: Options = None,
     ) -> Scan:
         """As the blocking one: ``rows = await (await orders.scan(where="id = 1")).to_arrow()``."""
-
-        def select() -> scan.Scan:
-            return self._readable().scan(
-                columns,
-                where,
-                partitions=partitions,
-                as_of=as_of,
-                since=since,
-                read_optimized=read_optimized,
-                storage_options=storage_options,
-            )
-
-        return Scan(await asyncio.to_thread(select))
-
-    def _readable(self) -> blocking.Readable:
-        raise NotImplementedError
+        query = Query(columns, where, partitions, as_of, since, read_optimized)
+        return Scan(scan.Scan(await asyncio.to_thread(select, *self._place(storage_options), query)))
 
 
-class ReadableByName(Readable):
+class ReadableByName(LocatedByName, Readable):
     """A table of a cluster."""
 
-    info: TableInfo
 
-    def _readable(self) -> blocking.Readable:
-        found = blocking.ReadableByName()
-        found.info = self.info
-        return found
-
-
-class StoredTable(Readable):
+class StoredTable(LocatedByAddress, Readable):
     """A table at an address, to read; made by ``headgate.aio.open``."""
-
-    def __init__(self, found: blocking.StoredTable) -> None:
-        self._found = found
-        self.url, self.name, self.schema = found.url, found.name, found.schema
-
-    def _readable(self) -> blocking.Readable:
-        return self._found
 
 
 async def open(address: str, *, storage_options: Options = None) -> StoredTable:  # noqa: A001 - read as headgate.aio.open
     """As ``headgate.open``."""
-    return StoredTable(await asyncio.to_thread(blocking.open, address, storage_options=storage_options))
+    return StoredTable(await asyncio.to_thread(find, address, storage_options), storage_options)

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from headgate.definition import TableInfo
-from headgate.reading.library import Found, Moment, Options, Query, find, select
+from headgate.reading.library import Moment, Options, Query, find, select
+from headgate.reading.located import Located, LocatedByAddress, LocatedByName
 from headgate.reading.scan import Scan
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     import pyarrow.compute as pc
 
 
-class Readable:
+class Readable(Located):
     """What can be read."""
 
     def scan(
@@ -47,47 +46,16 @@ class Readable:
             today = orders.scan(["id", "at"], where="day >= '2026-01-01' AND id < 100").to_arrow()
             earlier = orders.scan(as_of="10 minutes ago").to_pandas()
         """
-        place, options = self._place()
         query = Query(columns, where, partitions, as_of, since, read_optimized)
-        return Scan(select(place, storage_options or options, query))
-
-    def _place(self) -> tuple[str, Options]:
-        raise NotImplementedError
+        return Scan(select(*self._place(storage_options), query))
 
 
-class ReadableByName(Readable):
+class ReadableByName(LocatedByName, Readable):
     """A table of a cluster."""
 
-    info: TableInfo
 
-    def _place(self) -> tuple[str, Options]:
-        return self.info.url, None
-
-
-class StoredTable(Readable):
+class StoredTable(LocatedByAddress, Readable):
     """A table at an address, to read; made by ``headgate.open``."""
-
-    def __init__(self, found: Found, options: Options) -> None:
-        self._found = found
-        self._options = options
-
-    @property
-    def url(self) -> str:
-        """Where the table lies."""
-        return self._found.url
-
-    @property
-    def name(self) -> str:
-        """The table's own name."""
-        return self._found.name
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The table's columns when it was opened."""
-        return self._found.schema
-
-    def _place(self) -> tuple[str, Options]:
-        return self._found.url, self._options
 
 
 def open(address: str, *, storage_options: Options = None) -> StoredTable:  # noqa: A001 - read as headgate.open
