@@ -86,7 +86,7 @@ def _report(commits: list[float], restarts: list[Restart], begin: float, end: fl
     for seconds, since in waits[:5]:
         last = max((restart for restart in restarts if restart.at <= since + seconds), key=lambda each: each.at, default=None)
         behind = f", {since - last.at:+.1f} s from the restart of {last.name}" if last else ""
-        _say(f"{seconds:5.2f} s without a commit{behind}")
+        _say(f"{seconds:5.2f} s without a commit, from {since - begin:.1f} s{behind}")
     for restart in refused:
         _say(f"{restart.name} ended with {restart.code}")
     _say(f"rows that hudi-rs shows: {'as they were sent' if right else 'NOT as they were sent'}")
