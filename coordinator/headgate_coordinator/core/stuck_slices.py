@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from headgate_coordinator.core.alarms import AlarmKind, StandingAlarm
 from headgate_coordinator.core.instructions import Refusal, RefusedSlice
 from headgate_coordinator.core.pressure import size
-from headgate_tables.commitlog.times import format_time
+from headgate_tables.face.log import format_time
 from headgate_tables.face.owner import StuckSlice
 from headgate_tables.face.settings import TableSettings
 

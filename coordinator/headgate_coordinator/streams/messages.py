@@ -12,9 +12,9 @@ from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_proto.cluster.v1.table_pb2 import TableDefinition
 from headgate_runtime.definitions import definition_message
 from headgate_runtime.errors import UnknownMessageError, wire_error
-from headgate_tables.commitlog.records import DataFile
 from headgate_tables.face.definition import Definition
 from headgate_tables.face.files import WriteStat, WriteStatus
+from headgate_tables.face.log import DataFile
 from headgate_tables.face.operation import Operation, PinnedFile
 
 RETRY_STOPPED_MS = 1000

@@ -16,9 +16,8 @@ from headgate_coordinator.core.instructions import AskLog, Commit, DropCheckpoin
 from headgate_coordinator.core.operations import CompactionEvent, FinishPlan, FinishRefused, PlanClosed, PlanOpened
 from headgate_coordinator.tables.outage import Outage
 from headgate_coordinator.tables.work import Maintain, RunService, Work
-from headgate_tables.commitlog.records import ChannelRecord
-from headgate_tables.commitlog.times import parse_time
 from headgate_tables.errors import CorruptFileError, MissingFileError, RetryLater
+from headgate_tables.face.log import ChannelRecord, parse_time
 from headgate_tables.face.owner import Ownership, Table, Transaction, Upkeep
 from headgate_tables.face.settings import TableSettings
 

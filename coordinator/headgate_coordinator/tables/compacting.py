@@ -18,8 +18,8 @@ from headgate_proto.api.v1 import tables_pb2
 from headgate_proto.cluster.v1 import compaction_pb2 as wire
 from headgate_runtime.errors import UnknownMessageError
 from headgate_runtime.world import Clock
-from headgate_tables.commitlog.records import DataFile
 from headgate_tables.errors import ReopenTable
+from headgate_tables.face.log import DataFile
 from headgate_tables.face.operation import Operation, OperationResult
 
 _log = structlog.get_logger()

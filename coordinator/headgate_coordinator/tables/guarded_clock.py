@@ -10,8 +10,8 @@ import structlog
 from headgate_coordinator.core.trusted_time import TrustedTime, Verdict
 from headgate_runtime.world import Clock
 from headgate_tables import system
-from headgate_tables.commitlog.times import format_time
 from headgate_tables.errors import ClockError
+from headgate_tables.face.log import format_time
 
 LOOK_S = 0.2
 """Seconds between looks at the clock while no times may be issued."""

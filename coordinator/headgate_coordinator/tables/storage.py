@@ -13,9 +13,9 @@ from headgate_coordinator.tables.guarded_clock import GuardedClock
 from headgate_coordinator.tables.work import RunService
 from headgate_runtime.world import World
 from headgate_tables.catalog import Catalog, check_name
-from headgate_tables.commitlog.records import OwnerProcess
 from headgate_tables.errors import NotATableError, TableGoneError, TablesError, UnsupportedTableError
 from headgate_tables.face.definition import Definition
+from headgate_tables.face.log import OwnerProcess
 from headgate_tables.face.owner import Table
 from headgate_tables.opening import DEFAULT_TABLE_VERSION, create_table, open_table
 from headgate_tables.system import System

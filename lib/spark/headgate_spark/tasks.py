@@ -13,9 +13,9 @@ from pyspark import TaskContext
 from headgate_spark.carried import carrying
 from headgate_spark.progress import Tally, Written
 from headgate_spark.spread import TASK, task_of
-from headgate_tables.commitlog.records import DataFile
 from headgate_tables.face.definition import Definition
 from headgate_tables.face.files import WriteStat, WriteStatus
+from headgate_tables.face.log import DataFile
 from headgate_tables.opening import open_folder
 from headgate_tables.system import System
 from headgate_tables.writing import bulk_files, place
