@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, assert_never
 
 from headgate_compactor.runner import RunningAttempt
 from headgate_proto.cluster.v1 import compaction_pb2 as wire
@@ -29,6 +29,21 @@ class AttemptTotals:
     failed: int = 0
     returned: int = 0
     rows: int = 0
+
+    def count(self, report: wire.WorkRequest) -> None:
+        """Counts an attempt that has ended."""
+        match report.WhichOneof("message"):
+            case "finished":
+                self.finished += 1
+                self.rows += report.finished.rows
+            case "failed":
+                self.failed += 1
+            case "returned":
+                self.returned += 1
+            case "hello" | "ready" | "heartbeat" | "leave" | None as other:
+                raise AssertionError(f"{other} does not end an attempt")
+            case other:
+                assert_never(other)
 
 
 class AttemptPool:
@@ -125,12 +140,12 @@ class AttemptPool:
             report = await asyncio.get_running_loop().run_in_executor(self._threads, self._work, running)
         finally:
             del self._running[_name(attempt)]
-        kind = report.WhichOneof("message") or ""
-        if kind == "finished":
+        if report.WhichOneof("message") == "finished":
             self._world.reached("output_created")
-            self.totals.rows += report.finished.rows
-        setattr(self.totals, kind, getattr(self.totals, kind) + 1)
-        _log.info("operation ended", outcome=kind, rows=report.finished.rows, why=report.failed.why, **name)
+        self.totals.count(report)
+        _log.info(
+            "operation ended", outcome=report.WhichOneof("message"), rows=report.finished.rows, why=report.failed.why, **name
+        )
         coordinator.send(report)
         self._send_capacity()
         if not self._running:
