@@ -16,6 +16,7 @@ from headgate_cli.maintenance.progress import WorkBar
 from headgate_cli.options import cluster_options, storage_option
 from headgate_cli.output import Output, json_option, size
 from headgate_cli.table.location import locate_table, open_unowned, take_over_option
+from headgate_cli.table.storage import Location
 from headgate_tables.face.writing import LoadMode
 
 if TYPE_CHECKING:
@@ -94,11 +95,14 @@ def bulk_load(
     With --json: lines with "event": "planned", "progress" (sums of the tasks that have ended) and "loaded".
     """  # noqa: D301 - click wants the backspace
     session.check_installed()
+    _load(output, sources, locate_table(table_name, access, storage), options)
+
+
+def _load(output: Output, sources: Sequence[str], location: Location, options: BulkLoadOptions) -> None:
     from headgate_spark import bulk_insert, plan_bulk_insert
     from headgate_spark.planning import definition_of
 
     reading, conf = _pairs("--option", options["reading"]), _pairs("--conf", options["conf"])
-    location = locate_table(table_name, access, storage)
     with open_unowned(location, take_over=options["take_over"]) as table, session.spark_session(options["master"], conf) as spark:
         with session.spark_errors():
             kind, schema = options["kind"] or session.format_of(sources), definition_of(table).schema

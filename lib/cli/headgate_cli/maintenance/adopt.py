@@ -1,6 +1,7 @@
 """`headgate table adopt`: adopts what another program did to a table."""
 
 from dataclasses import fields
+from typing import NamedTuple
 
 import click
 
@@ -10,6 +11,24 @@ from headgate_cli.failures import CommandError
 from headgate_cli.maintenance.target import call_owner, is_address, open_address, table_command
 from headgate_cli.output import Output
 from headgate_tables.face.results import AdoptResult
+
+_LABELS = {
+    "completed": "instants adopted",
+    "removed": "instants that the other program removed",
+    "plans": "pending compactions adopted",
+    "finished_plans": "compactions that the other program finished",
+    "rolled_back": "pending writes rolled back",
+    "archived": "instants that the other program archived",
+    "savepoints": "savepoints adopted",
+}
+
+
+class Adoption(NamedTuple):
+    """What the options ask for; 0 buckets: as the table says."""
+
+    buckets: int
+    roll_back: bool
+    remove_metadata_table: bool
 
 
 @click.command("adopt", short_help="Adopt another program's changes.")
@@ -61,34 +80,23 @@ def adopt(
     if future_times:
         _go_on(output, table_name, access, storage)
         return
+    _adopt(output, table_name, access, storage, Adoption(buckets, roll_back, remove_metadata_table))
+
+
+def _adopt(output: Output, table_name: str, access: Access, storage: tuple[str, ...], wanted: Adoption) -> None:
     done: object  # an AdoptResult, or the owner's answer with its fields
     if is_address(table_name):
         with open_address(table_name, storage) as table:
-            done = table.adopt(buckets=buckets or None, roll_back=roll_back, remove_metadata_table=remove_metadata_table)
+            done = table.adopt(**wanted._asdict() | {"buckets": wanted.buckets or None})
     else:
-        done = call_owner(
-            access,
-            table_name,
-            lambda owner: owner.adopt(buckets=buckets, roll_back=roll_back, remove_metadata_table=remove_metadata_table),
-        )
+        done = call_owner(access, table_name, lambda owner: owner.adopt(**wanted._asdict()))
     record = {field.name: list(getattr(done, field.name)) for field in fields(AdoptResult)}
     output.print_json(record)
-    labels = {
-        "completed": "instants adopted",
-        "removed": "instants that the other program removed",
-        "plans": "pending compactions adopted",
-        "finished_plans": "compactions that the other program finished",
-        "rolled_back": "pending writes rolled back",
-        "archived": "instants that the other program archived",
-        "savepoints": "savepoints adopted",
-    }
-    for name, what in labels.items():
+    for name, what in _LABELS.items():
         if record[name]:
             output.print_text(f"{len(record[name]):,} {what}: {', '.join(record[name])}")
-    if any(record.values()) or remove_metadata_table:
-        output.print_text(f"{table_name} takes rows.", fg="green")
-    else:
-        output.print_text("There was nothing to adopt.", fg="green")
+    adopted = any(record.values()) or wanted.remove_metadata_table
+    output.print_text(f"{table_name} takes rows." if adopted else "There was nothing to adopt.", fg="green")
 
 
 def _go_on(output: Output, table_name: str, access: Access, storage: tuple[str, ...]) -> None:
