@@ -1,7 +1,6 @@
 """`headgate table delete-partitions`, on a table without a cluster, and what `bulk-load` says where there is no Spark."""
 
 import io
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -31,19 +30,6 @@ def url(tmp_path: Path) -> str:
 
 def left(url: str) -> list[str]:
     return sorted(hudi.open_table(url).scan(["id"]).to_table()["id"].to_pylist())
-
-
-@pytest.fixture
-def headgate(capsys: pytest.CaptureFixture[str]) -> Any:
-    """Runs a command with --json; returns the exit code, the lines on stdout, and the error."""
-
-    def call(*arguments: str) -> tuple[int, list[dict[str, Any]], dict[str, Any]]:
-        code = run([*arguments, "--json"])
-        captured = capsys.readouterr()
-        errors = [json.loads(line)["error"] for line in captured.err.splitlines()]
-        return code, [json.loads(line) for line in captured.out.splitlines()], errors[0] if errors else {}
-
-    return call
 
 
 def test_rows_are_counted_and_then_removed_when_somebody_says_yes(headgate: Any, url: str) -> None:

@@ -1,7 +1,6 @@
 """The commands that keep a table healthy, on a table without a cluster."""
 
 import io
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -26,19 +25,6 @@ def table(tmp_path: Path) -> hudi.Table:
     for number in (1, 2, 3):
         made.upsert(rows(("a", number, f"a{number}"), (f"k{number}", 1, "k")))
     return made
-
-
-@pytest.fixture
-def headgate(capsys: pytest.CaptureFixture[str]) -> Any:
-    """Runs a command with --json; returns the exit code, the lines on stdout, and the error."""
-
-    def call(*arguments: str) -> tuple[int, list[dict[str, Any]], dict[str, Any]]:
-        code = run([*arguments, "--json"])
-        captured = capsys.readouterr()
-        errors = [json.loads(line)["error"] for line in captured.err.splitlines()]
-        return code, [json.loads(line) for line in captured.out.splitlines()], errors[0] if errors else {}
-
-    return call
 
 
 def state(table: hudi.Table) -> tuple[list[Any], list[str]]:

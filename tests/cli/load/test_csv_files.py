@@ -3,7 +3,7 @@
 import datetime as dt
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import duckdb
 import pandas as pd
@@ -14,29 +14,11 @@ from headgate_cli.failures import CommandError
 from headgate_cli.load.reading.options import ReadOptions
 from headgate_cli.load.reading.source import Source
 from headgate_cli.load.sources import open_source
+from support.read_files import Read, Refused
 
-Rows = list[tuple[Any, ...]]
 UTC = dt.UTC
 LOCAL_MORNING = dt.datetime.fromisoformat("2024-01-02 03:04")
 LOCAL_TIME = pa.timestamp("us")
-
-
-class Read(NamedTuple):
-    """A file, what is said of it, and the types and rows that it has."""
-
-    file: str | bytes
-    options: dict[str, Any]
-    types: str
-    rows: Rows
-
-
-class Refused(NamedTuple):
-    """A file, what is said of it, words of the error, and the option that it names."""
-
-    file: str | bytes
-    options: dict[str, Any]
-    words: str
-    option: str
 
 
 READ = {
@@ -149,7 +131,7 @@ def opened(folder: Path, content: str | bytes, options: dict[str, Any], types: p
     return open_source(path, "csv", types, ReadOptions(**options))
 
 
-def rows_of(source: Source) -> Rows:
+def rows_of(source: Source) -> list[tuple[Any, ...]]:
     return [tuple(row.values()) for piece in source.pieces(0) for row in piece.rows.to_pylist()]
 
 
@@ -165,7 +147,7 @@ def test_what_cannot_be_read_in_one_way_is_refused_with_the_option_that_helps(ca
     with pytest.raises(CommandError) as refused:
         rows_of(opened(tmp_path, case.file, case.options))
     assert case.words in refused.value.message
-    assert case.option in refused.value.fix
+    assert case.fix in refused.value.fix
 
 
 _SHARED = {

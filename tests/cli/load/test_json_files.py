@@ -4,7 +4,7 @@ import datetime as dt
 import json
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import duckdb
 import pandas as pd
@@ -16,29 +16,11 @@ from headgate_cli.load.reading import json_files, json_text
 from headgate_cli.load.reading.options import ReadOptions
 from headgate_cli.load.reading.source import Source
 from headgate_cli.load.sources import open_source
+from support.read_files import Read, Refused
 
-Rows = list[dict[str, Any]]
 UTC = dt.UTC
 NOON = dt.datetime(2024, 1, 2, 12, tzinfo=UTC)
 BIG = 2**53 + 1
-
-
-class Read(NamedTuple):
-    """A file, what is said of it, and the types and rows that it has."""
-
-    file: str | bytes
-    options: dict[str, Any]
-    types: str
-    rows: Rows
-
-
-class Refused(NamedTuple):
-    """A file, what is said of it, words of the error, and the option or the step that it names."""
-
-    file: str | bytes
-    options: dict[str, Any]
-    words: str
-    fix: str
 
 
 def cast(name: str, kind: pa.DataType) -> dict[str, Any]:
@@ -105,7 +87,7 @@ REFUSED = {
     "an array that is cut off": Refused('[{"a": 1}, {"a"', {}, "row 2", "Correct the file"),
     "an array that is not closed": Refused('[{"a": 1}', {}, "not closed", "Correct the file"),
     "no comma": Refused('[{"a": 1} {"a": 2}]', {}, "row 2: no comma", "Correct the file"),
-    "numbers alone": Refused("[1, 2]", {}, "row 1: 1 is no object", "Correct the file"),
+    "numbers alone": Refused("[1, 2]", {}, "row 1: 1 is not an object", "Correct the file"),
     "Latin-1": Refused('{"a": "ü"}\n'.encode("latin-1"), {}, "byte 7 in line 1 (0xFC) is not UTF-8", "--encoding"),
 }  # fmt: skip
 
@@ -116,7 +98,7 @@ def opened(folder: Path, content: str | bytes, options: dict[str, Any], types: p
     return open_source(path, "jsonl", types, ReadOptions(**options))
 
 
-def rows_of(source: Source) -> Rows:
+def rows_of(source: Source) -> list[dict[str, Any]]:
     return [row for piece in source.pieces(0) for row in piece.rows.to_pylist()]
 
 

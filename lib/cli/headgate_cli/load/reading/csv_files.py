@@ -1,5 +1,6 @@
 """CSV and TSV: pyarrow parses, every column as text, so that no type is guessed from a part of the file."""
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +20,6 @@ from headgate_tables.arrow import pc
 
 _DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 _HINT = "Give --delimiter, --quote, --escape, --columns or --skip-lines, or correct the file."
-_MANY = 1 << 40
 _BEGINNING = 1 << 20
 Opener = Callable[[], TextStream]
 
@@ -107,7 +107,7 @@ class CsvFile:
         )
 
     def _names(self, delimiter: str, *, lenient: bool) -> list[str]:
-        ragged = _Ragged(self._path, BadRows(replace(self._options, max_errors=_MANY))) if lenient else None
+        ragged = _Ragged(self._path, BadRows(replace(self._options, max_errors=sys.maxsize))) if lenient else None
         with self._stream() as stream:
             try:
                 return self._reader(stream, delimiter, (), _BEGINNING, ragged).schema.names

@@ -144,7 +144,7 @@ class _Decoded:
             except RecursionError as error:
                 raise self._wrong("too deep") from error
             if not isinstance(found, dict):
-                raise self._wrong(f"{json.dumps(found)[:40]} is no object")
+                raise self._wrong(f"{json.dumps(found)[:40]} is not an object")
             text = self._text[self._at : end]
             self._at = end
             self._rows += 1
