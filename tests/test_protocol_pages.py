@@ -12,8 +12,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "docs" / "protocol"
 PRODUCTION = ("coordinator", "writer", "compactor", "lib", "proto")
-FOLDERS = (*PRODUCTION, "tests", "docs", "demo", "bench", "scripts", ".ci")
-ENDINGS = {".py", ".md", ".proto", ".toml", ".sh", ".yml", ""}
+FOLDERS = (*PRODUCTION, "tests", "docs", "demo", "bench", "scripts", "deploy", ".ci")
+ENDINGS = {".py", ".md", ".proto", ".toml", ".sh", ".yml", ".yaml", ".tpl", ".conf", ""}
 GOLDEN = ROOT / "tests" / "golden"
 
 _PLAIN = r"(?:RO|CH|EX|TM|FI|DE|HF)\d{1,2}"
@@ -26,7 +26,7 @@ CITATION = re.compile(
 NAMED_TEST = re.compile(r"def test_((?:(?:ro|ch|ex|tm|fi|de|hf|[rtcpdgwfh])\d{1,2}_)+)")
 """A test whose name begins with the rules that it guards."""
 RULE, FACT = ("What must hold", "Without it"), ("What Hudi does", "Shown by")
-GONE = re.compile(r"§ ?\d|hudi-format|interop.facts?\b|streaming-writer|fast-paths|(?<![./\w])spec/|\breliability \d")
+GONE = re.compile(r"§ ?\d|hudi-format|interop.facts?\b|streaming-writer|fast-paths|(?<![-./\w])spec/|\breliability \d")
 """Names of pages that were never in the repository."""
 
 

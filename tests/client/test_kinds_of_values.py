@@ -215,7 +215,7 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("amount", 1.25, r"Decimal\(str\(value\)\)"),
     ("amount", Decimal("1.255"), r"more than 2 digits after the point.*round\(value, 2\)"),
     ("amount", Decimal("123456789.00"), "more than 8 digits before the point"),
-    ("amount", Decimal("NaN"), "no number.*Give None"),
+    ("amount", Decimal("NaN"), "not a number.*Give None"),
     ("amount", "1.25", "of type str"),
     ("amount", True, "of type bool"),
     ("tags", "abc", r"of type str.*Give a list: \[value\]"),

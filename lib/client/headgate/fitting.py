@@ -159,7 +159,7 @@ class Decimals(Scalars):
 
     def _check_digits(self, value: decimal.Decimal) -> None:
         if not value.is_finite():
-            raise UnfitError("it is no number", "Give None where a value is missing.")
+            raise UnfitError("it is not a number", "Give None where a value is missing.")
         unscaled = _EXACT.scaleb(value, self._scale)
         if unscaled != _EXACT.to_integral_value(unscaled):
             fix = f"Give round(value, {self._scale})."

@@ -238,7 +238,7 @@ def _table(found: Mapping[str, object], key: str, text: str) -> Mapping[str, obj
 
 def _mapping(value: object, line: int, what: str) -> Mapping[str, object]:
     if not isinstance(value, dict):
-        raise AccessFileError(line, f"{what} is no table of TOML")
+        raise AccessFileError(line, f"{what} is not a table")
     return value
 
 

@@ -82,7 +82,7 @@ class Verification:
 class CompactResult:
     """One compaction. ``instant`` is "" when there was nothing to compact, ``completion`` when it was only planned.
 
-    ``dropped``: operations that failed and why; their slices stay as they were. Bytes of files read and written.
+    ``dropped``: operations that failed and why; their slices stay as they were.
     """
 
     instant: str
@@ -92,13 +92,8 @@ class CompactResult:
     dropped: Mapping[Operation, str]
 
     @property
-    def bytes_read(self) -> int:
-        """Bytes of the base and log files of finished operations."""
-        return sum(each.operation.input_bytes for each in self.finished)
-
-    @property
     def bytes_written(self) -> int:
-        """Bytes of their new base files."""
+        """Bytes of the new base files of finished operations."""
         return sum(each.file.size for each in self.finished)
 
 

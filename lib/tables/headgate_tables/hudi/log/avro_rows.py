@@ -103,7 +103,7 @@ def _decode_rows(content: pa.Buffer, count: int, shape: AvroType, where: str) ->
         try:
             row = fastavro.schemaless_reader(record, parsed, None)
             if not isinstance(row, dict):
-                raise TypeError(f"{row!r} is no record")
+                raise TypeError(f"{row!r} is not a record")
             rows.append(row)
         except (
             ValueError,

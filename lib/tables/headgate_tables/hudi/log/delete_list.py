@@ -68,7 +68,7 @@ def decode_list(payload: pa.Buffer, where: str) -> tuple[Array, Array, Array | N
     try:
         read = fastavro.schemaless_reader(stream, DELETE_LIST, None, return_record_name=True)
         if not isinstance(read, dict):
-            raise TypeError(f"{read!r} is no record")
+            raise TypeError(f"{read!r} is not a record")
         records = read["deleteRecordList"]
     except (
         ValueError,

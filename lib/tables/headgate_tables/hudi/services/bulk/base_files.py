@@ -139,7 +139,7 @@ class BulkFiles:
                 found = (file.metadata.metadata or {})[MADE_OF_KEY.encode()].decode()
             except (*PARQUET_ERRORS, KeyError, ValueError) as error:
                 raise CorruptFileError(
-                    f"{at} is taken, and it is no file of a bulk load ({error!r})",
+                    f"{at} is taken, and not by a file of a bulk load ({error!r})",
                     fix="Another program wrote that name, or the file is damaged. Run the load again.",
                 ) from error
             if found != made_of:
