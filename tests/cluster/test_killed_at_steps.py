@@ -1,6 +1,7 @@
 """kill -9 at each step that docs/protocol/crashes.md names: nothing is lost, doubled or swapped, whoever dies there."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from support.cluster import Cluster
 from support.exactly_once import assert_exactly_once
 from support.planted import folds_often
 from support.producers import Producers, create_table
+from support.s3 import real_s3
 from support.tiers import slow_but
 from support.workload import Workload
 
@@ -30,6 +32,17 @@ class Death:
         return f"{self.part} at {self.step}"
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """``store``: "" for a folder of the cluster's own. ``options``, ``hudi_rs_options``: how the checker reaches it."""
+
+    store: str = ""
+    env: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] | None = None
+    hudi_rs_options: Mapping[str, str] | None = None
+
+
+LOCAL = Place()
 WRITER = [
     # With two, all channels may be at the other one.
     Death("writer-1", "channel_opened", 1, writers=1),
@@ -71,14 +84,37 @@ FAST = ["writer-1 at file_durable", "coordinator-1 at slot_won"]
 WORKLOADS = [Workload(), Workload(event_time=False)]
 
 
+ON_S3 = ["writer-1 at file_durable", "coordinator-1 at fence_won", "coordinator-1 at slot_sent", "coordinator-1 at slot_won"]
+"""Where an object store does another thing than a disk: files have their names before the slot, and there are no links."""
+
+
 @pytest.mark.parametrize("death", slow_but(FAST, [*WRITER, *COORDINATOR]), ids=str)
 def test_who_dies_at_a_step_loses_doubles_and_swaps_nothing(death: Death, tmp_path: Path) -> None:
+    die_and_come_back(death, tmp_path, LOCAL)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("death", [death for death in (*WRITER, *COORDINATOR) if str(death) in ON_S3], ids=str)
+def test_who_dies_at_a_step_on_s3_loses_doubles_and_swaps_nothing(death: Death, tmp_path: Path) -> None:
+    with real_s3(tmp_path / "s3") as s3:
+        env = {f"AWS_{name.upper()}": value for name, value in s3.options.items()}
+        die_and_come_back(death, tmp_path, Place(s3.make_bucket("lake") + "/store", env, s3.options, s3.hudi_rs_options))
+
+
+def die_and_come_back(death: Death, folder: Path, place: Place) -> None:
     workload = WORKLOADS[len(death.step) % 2]
-    kill_at = {death.part: f"{death.step}:{death.hit}"}
-    plant = {"coordinator": (folds_often.__name__,)} if death.step == "fold_written" else {}
-    with Cluster(tmp_path / "cluster", writers=death.writers, options=SOON, kill_at=kill_at, plant=plant) as cluster:
+    cluster = Cluster(
+        folder / "cluster",
+        store=place.store,
+        env=place.env,
+        writers=death.writers,
+        options=SOON,
+        kill_at={death.part: f"{death.step}:{death.hit}"},
+        plant={"coordinator": (folds_often.__name__,)} if death.step == "fold_written" else {},
+    )
+    with cluster:
         url = create_table(cluster.address, "t", workload)
-        with Producers(cluster.address, "t", workload, tmp_path, rows=0, rate=RATE) as producers:
+        with Producers(cluster.address, "t", workload, folder, rows=0, rate=RATE) as producers:
             for name in ("one", "two", "three"):
                 producers.start(name, wait=False)
             cluster.wait_dead(death.part)
@@ -88,4 +124,4 @@ def test_who_dies_at_a_step_loses_doubles_and_swaps_nothing(death: Death, tmp_pa
                 producers.wait_acked(name, producers.history(name).attempts[-1].sent)
             producers.finish()
         assert cluster.hits(death.part)[death.step] >= death.hit
-        assert_exactly_once(url, producers.histories(), workload)
+        assert_exactly_once(url, producers.histories(), workload, options=place.options, hudi_rs_options=place.hudi_rs_options)
