@@ -1,6 +1,6 @@
 """`./task mutants`: plants one mistake at a time into a copy of the committed code and runs the tests that guard it.
 
-A mutant is killed when a test fails. At least 95 in 100 have to be, and who survives is named. It takes most of an hour, so it is
+A mutant is killed when a test fails. At least 95 in 100 have to be, and who survives is named. It takes about two hours, so it is
 run by hand after changes of what it covers, and before each release. A test of every run (`tests/mutants/test_catalog.py`) sees
 that no mutant is stale.
 """
