@@ -25,7 +25,7 @@ WORKLOAD = Workload(event_time=False)
 HOUR, DAY = 3600.0, 86400.0
 
 
-@pytest.mark.parametrize("ahead", [HOUR, 400 * DAY], ids=["an hour", "400 days"])
+@pytest.mark.parametrize("ahead", [HOUR, DAY, 400 * DAY], ids=["an hour", "a day", "400 days"])
 def test_a_clock_that_was_ahead_for_a_moment_stops_commits_for_that_moment_only(ahead: float, tmp_path: Path) -> None:
     with (
         Cluster(tmp_path / "cluster", options={"coordinator": SOON}) as cluster,
