@@ -1,8 +1,8 @@
 """`./task bench ingest`: see `--help`."""
 
 from bench.ingest import sections
+from bench.ingest.secured import BARE, PRICE, secured
 from bench.ingest.secured import CASE as SECURED
-from bench.ingest.secured import secured
 from bench.tables.command import options_of, report
 from bench.tables.figures import Figures, Goal
 
@@ -13,7 +13,7 @@ SECTIONS = {
     "channels": "100 channels with single rows",
     "overload": "32 channels against one writer: its memory",
     "recovery": "from kill -9 to the first new commit",
-    "secured": "2 writers with and without TLS, tokens and certificates among the services",
+    "secured": "2 writers with and without TLS, a signed token, certificates among the services, and reconciliation",
     "idle": "CPU of a cluster that nobody uses",
 }
 ROWS = {"1s": 8_000_000, "10s": 16_000_000}
@@ -44,7 +44,7 @@ GOALS = (
     Goal("overloaded writer <= 512 MiB", "overload", "32 channels, one writer", "MiB peak of the writer", 512),
     Goal("writer killed: first new commit, p99 <= 3 s", _KILLED, "writer", "s, p99", 3),
     Goal("coordinator killed: first new commit, p99 <= 8 s", _KILLED, "coordinator", "s, p99", 8),
-    Goal("TLS, tokens and certificates cost <= 10 %", "price of security", SECURED, "rows/CPU-s", 0.9, peer="plaintext"),
+    Goal("TLS, JWT, certificates and reconciliation cost <= 10 %", PRICE, SECURED, "rows/CPU-s", 0.9, peer=BARE),
     Goal("idle cluster <= 2 % of a core", "idle", "one coordinator, two writers, Redis", "% of a core", 2),
 )
 

@@ -42,15 +42,16 @@ def cluster_with_table(
     compactors: int = 0,
     options: Mapping[str, Sequence[str]] | None = None,
     login: Mapping[str, str] | None = None,
+    plant: Mapping[str, tuple[str, ...]] | None = None,
 ) -> Iterator[tuple[Cluster, str]]:
     """A fresh cluster of one coordinator, and the URL of its table ``events``. ``options``: further flags by kind of part or by
-    part. ``login``: what clients need besides the address (``clients.connect``).
+    part. ``login``: what clients need besides the address (``clients.connect``). ``plant``: as of ``Cluster``.
     """
     with scratch_folder("ingest") as folder:
         given = dict(options or {})
         given["coordinator"] = ["--checkpoint-interval", interval, *given.get("coordinator", ())]
         say(f"a cluster of {writers} writer{'s' * (writers > 1)} and {compactors} compactors, {interval} checkpoints")
-        with Cluster(folder / "cluster", writers=writers, compactors=compactors, options=given) as cluster:
+        with Cluster(folder / "cluster", writers=writers, compactors=compactors, options=given, plant=plant) as cluster:
             with connect(cluster.address, **(login or {})) as hg:
                 hg.create_table("events", EVENTS_SCHEMA, key=KEY, ordering=ORDERING, partition_by=PARTITION, buckets=BUCKETS)
             yield cluster, f"{cluster.store}/events"

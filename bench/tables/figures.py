@@ -48,6 +48,11 @@ class Figures:
 
     def __init__(self) -> None:
         self.rows: dict[tuple[str, str, str], Row] = {}
+        self.notes: dict[str, list[str]] = {}
+
+    def note(self, section: str, *lines: str) -> None:
+        """What a reader of the section's figures has to know; of several calls the last one counts."""
+        self.notes[section] = [*lines]
 
     def add(self, section: str, figure: str, unit: str, contender: str, value: float, *, more_is_better: bool = False) -> None:
         """One more round's value, told at once."""
@@ -56,10 +61,10 @@ class Figures:
         row.values.setdefault(contender, []).append(value)
 
     def report(self, goals: Sequence[Goal]) -> Iterator[str]:
-        """Lines of text: a table for each section, medians over rounds; then the goals."""
+        """Lines of text: a table for each section, medians over rounds, and its notes; then the goals."""
         for section in dict.fromkeys(row.section for row in self.rows.values()):
             rows = [row for row in self.rows.values() if row.section == section]
-            yield from ("", *_table(section, rows))
+            yield from ("", *_table(section, rows), *(f"  {line}" for line in self.notes.get(section, ())))
         yield from ("", "Goals")
         for goal, value, met in self.judged(goals):
             found = "not measured" if value is None else f"{_number(value)}  {'met' if met else 'MISSED'}"
@@ -79,7 +84,7 @@ class Figures:
                 yield goal, value, value >= goal.limit if row.more_is_better else value <= goal.limit
 
     def as_json(self, goals: Sequence[Goal]) -> dict[str, object]:
-        """Every value of every round, and the goals."""
+        """Every value of every round, the notes and the goals."""
         rows = [
             {
                 "section": row.section,
@@ -93,7 +98,7 @@ class Figures:
             for row in self.rows.values()
         ]
         judged = [{"goal": goal.text, "limit": goal.limit, "value": value, "met": met} for goal, value, met in self.judged(goals)]
-        return {"figures": rows, "goals": judged}
+        return {"figures": rows, "notes": self.notes, "goals": judged}
 
 
 def _table(section: str, rows: Sequence[Row]) -> Iterator[str]:
