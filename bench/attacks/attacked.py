@@ -3,12 +3,14 @@
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 from support.access import write_access
 from support.cluster import Cluster
 
-MEMORY = "512MiB"
+MEMORY: Final = "512MiB"
 """Of the writer. The goals of the attacks on it are about this limit."""
+TABLE: Final = "attacked"
 
 
 @contextlib.contextmanager

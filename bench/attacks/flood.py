@@ -8,13 +8,13 @@ from typing import Final, TypeAlias
 
 import grpc
 
+from bench.attacks.attacked import TABLE
 from headgate_proto.api.v1 import ingest_pb2, tables_pb2
 from headgate_proto.api.v1.ingest_pb2_grpc import IngestServiceStub
 from headgate_proto.api.v1.tables_pb2_grpc import TableServiceStub
 from support import schema_bombs
 
 TOKEN: Final = (("authorization", "Bearer alice-token"),)
-TABLE: Final = "attacked"
 SECONDS: Final = 8.0
 _CALLERS: Final = 16
 

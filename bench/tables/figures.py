@@ -104,13 +104,14 @@ class Figures:
 def _table(section: str, rows: Sequence[Row]) -> Iterator[str]:
     contenders = list(dict.fromkeys(name for row in rows for name in row.values))
     peers = [name for name in contenders if name != OURS]
+    named, measured = max(32, *(len(row.figure) + 1 for row in rows)), max(26, *(len(row.unit) + 1 for row in rows))
     head = "".join(f"{name:>14}" for name in contenders) + "".join(f"{'vs ' + name:>26}" for name in peers)
-    yield f"{section:<60}{head}"
+    yield f"{section:<{2 + named + measured}}{head}"
     previous = ""
     for row in rows:
         cells = "".join(f"{_number(row.median(name)) if name in row.values else '':>14}" for name in contenders)
         cells += "".join(f"{_ratio(row.ratios(name)):>26}" for name in peers)
-        yield f"  {row.figure if row.figure != previous else '':<32}{row.unit:<26}{cells}"
+        yield f"  {row.figure if row.figure != previous else '':<{named}}{row.unit:<{measured}}{cells}"
         previous = row.figure
 
 
