@@ -3,33 +3,27 @@ that each wants is said here once more, so that a new one without a row fails, a
 """
 
 import asyncio
-import pkgutil
-from collections.abc import Iterator
-from importlib import import_module
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import grpc
 import pytest
-from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
-from google.protobuf.message import Message
+from cryptography.hazmat.primitives.asymmetric import ec
+from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message_factory import GetMessageClass
 
-import headgate_proto
-from headgate_proto.api.v1 import errors_pb2
 from headgate_runtime.access.methods import declared_access
 from headgate_runtime.access.rights import Right
-from headgate_runtime.errors import from_call
 from support.access import access_text, role, token_line
 from support.cluster import Cluster
+from support.contracts import METHODS
+from support.issuer import Issuer, issuer_beside
+from support.outcomes import ALLOWED, DENIED, OTHER, TABLE, UNAUTHENTICATED, bearer, outcome, put
 from support.processes import READY_S
 
-UNAUTHENTICATED, DENIED = errors_pb2.CODE_UNAUTHENTICATED, errors_pb2.CODE_PERMISSION_DENIED
-ALLOWED = errors_pb2.CODE_UNSPECIFIED
-"""Stands for every other answer: the call came to its servicer."""
-STATUS = {UNAUTHENTICATED: grpc.StatusCode.UNAUTHENTICATED, DENIED: grpc.StatusCode.PERMISSION_DENIED}
-TABLE, OTHER = "matrix", "other"
-"""Neither is there, so that a call which is allowed changes nothing."""
 CLUSTER_TOKEN = "cluster-token"
 
 
@@ -70,16 +64,6 @@ ROWS = {
 MATRIX = [(part, name) for part, rows in ROWS.items() for name in rows]
 
 
-def services() -> Iterator[ServiceDescriptor]:
-    """Of all contracts."""
-    for module in pkgutil.walk_packages(headgate_proto.__path__, "headgate_proto."):
-        if module.name.endswith("_pb2"):
-            yield from import_module(module.name).DESCRIPTOR.services_by_name.values()
-
-
-METHODS = {method.full_name: method for service in services() for method in service.methods}
-
-
 def test_every_method_has_a_row_and_its_contract_declares_the_same() -> None:
     rows = {name: row for part in ROWS.values() for name, row in part.items()}
     assert rows.keys() == METHODS.keys(), "give the new method a row here and the option `access` in its contract"
@@ -101,38 +85,73 @@ def test_the_fields_that_the_contracts_name_are_texts_of_the_request() -> None:
 
 
 def principals() -> Iterator[tuple[str, str]]:
-    """With their roles. Of each right: one has it alone, one has all others, one has it elsewhere."""
+    """With their roles. Of each right: one has it alone, one has all others, one has it elsewhere, and a group of the issuer has
+    it alone.
+    """
     for right in Right:
         yield f"only-{right}", role(f"only-{right}", right, tables=[TABLE])
         yield f"elsewhere-{right}", role(f"elsewhere-{right}", right, tables=[OTHER])
         others = [other for other in Right if other not in (right, Right.ADMIN)]
         yield f"without-{right}", "" if right is Right.READ else role(f"without-{right}", *others, tables=[TABLE])
+        yield f"@{right}", role(f"@jwt:{right}", right, tables=[TABLE])
+        yield f"@elsewhere-{right}", role(f"@jwt:elsewhere-{right}", right, tables=[OTHER])
     yield "revoked", role("revoked", "admin")
     yield "expired", role("expired", "admin")
 
 
 def write_file(path: Path, *, revoked: bool) -> None:
     named = dict(principals())
-    tokens = {f"{name}-token": name for name in named if name not in ("expired", *(["revoked"] if revoked else []))}
+    gone = ("expired", *(["revoked"] if revoked else []))
+    tokens = {f"{name}-token": name for name in named if name not in gone and not name.startswith("@")}
     text = access_text(tokens, *named.values())
     line = token_line("expired-token", "expired", "2020-01-01T00:00:00Z")
     path.write_text(text.replace("[tokens]\n", f"[tokens]\n{line}"), encoding="utf-8")
 
 
+def signed(shown: Issuer) -> Mapping[str, str]:
+    """Tokens by what they are: "jwt RIGHT" of a member of that group; wrong ones of an administrator but for what is wrong."""
+    shown.keys = {"k": ec.generate_private_key(ec.SECP256R1())}
+    right = {"iss": shown.address, "aud": "headgate", "sub": "program", "exp": int(time.time()) + 3_600}
+    admin = {**right, "groups": ["admin"]}
+    groups = [group for each in Right for group in (each, f"elsewhere-{each}")]
+    return {
+        **{f"jwt {group}": shown.sign("k", {**right, "groups": [group]}) for group in groups},
+        "jwt of no group": shown.sign("k", right),
+        "jwt with the name of a principal of the file": shown.sign("k", {**right, "sub": "only-admin"}),
+        "jwt expired": shown.sign("k", {**admin, "exp": int(time.time()) - 60}),
+        "jwt for another audience": shown.sign("k", {**admin, "aud": "other"}),
+        "jwt of another issuer": shown.sign("k", {**admin, "iss": "https://issuer.example"}),
+        "jwt by another key": shown.sign("k", admin, ec.generate_private_key(ec.SECP256R1())),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Guarded:
+    """``signed``: tokens by what they are; one of the file is what it is called."""
+
+    cluster: Cluster
+    signed: Mapping[str, str]
+
+    async def call(self, part: str, name: str, token: str) -> int:
+        return await code_of(self.cluster.address_of(part), METHODS[name], self.signed.get(token, token))
+
+
 @pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     """One token has worked and is revoked."""
     path = tmp_path_factory.mktemp("access") / "access.toml"
     write_file(path, revoked=False)
-    flags = ["--access", str(path), "--access-reload", "100ms"]
-    with Cluster(
-        tmp_path_factory.mktemp("guarded") / "cluster",
-        writers=1,
-        options={"coordinator": [*flags, "--writer-timeout", "20s"], "writer": flags},
-        env={"HEADGATE_CLUSTER_TOKEN": CLUSTER_TOKEN},
-    ) as cluster:
-        asyncio.run(revoke(cluster, path))
-        yield cluster
+    with issuer_beside() as shown:
+        tokens = signed(shown)
+        flags = ["--access", str(path), "--access-reload", "100ms", "--jwt-issuer", shown.address, "--jwt-audience", "headgate"]
+        with Cluster(
+            tmp_path_factory.mktemp("guarded") / "cluster",
+            writers=1,
+            options={"coordinator": [*flags, "--writer-timeout", "20s"], "writer": flags},
+            env={"HEADGATE_CLUSTER_TOKEN": CLUSTER_TOKEN},
+        ) as cluster:
+            asyncio.run(revoke(cluster, path))
+            yield Guarded(cluster, tokens)
 
 
 async def revoke(cluster: Cluster, path: Path) -> None:
@@ -148,81 +167,48 @@ async def revoke(cluster: Cluster, path: Path) -> None:
                 await asyncio.sleep(0.05)
 
 
+async def code_of(address: str, method: MethodDescriptor, token: str) -> int:
+    async with grpc.aio.insecure_channel(address) as channel:
+        return await outcome(channel, method, bearer(token))
+
+
+STRANGERS = (
+    "",
+    "wrong",
+    "ONLY-READ-TOKEN",
+    "only-read-tokenx",
+    "expired-token",
+    "revoked-token",
+    "jwt expired",
+    "jwt for another audience",
+    "jwt of another issuer",
+    "jwt by another key",
+)
+
+
 def expected(row: Row) -> dict[str, int]:
     """Token to outcome."""
-    strangers = dict.fromkeys(
-        ("", "wrong", "ONLY-READ-TOKEN", "only-read-tokenx", "expired-token", "revoked-token"), UNAUTHENTICATED
-    )
+    outcomes = dict.fromkeys(STRANGERS, UNAUTHENTICATED)
+    outcomes |= dict.fromkeys(("jwt of no group", "jwt with the name of a principal of the file"), DENIED)
     if row.right is None:
-        return {**strangers, "only-admin-token": DENIED, "only-write-token": DENIED, CLUSTER_TOKEN: ALLOWED}
+        denied = ("only-admin-token", "only-write-token", "jwt admin", "jwt write")
+        return {**outcomes, **dict.fromkeys(denied, DENIED), CLUSTER_TOKEN: ALLOWED}
+    elsewhere = DENIED if row.table else ALLOWED
     return {
-        **strangers,
+        **outcomes,
         f"without-{row.right}-token": DENIED,
-        f"elsewhere-{row.right}-token": DENIED if row.table else ALLOWED,
+        f"elsewhere-{row.right}-token": elsewhere,
+        f"jwt elsewhere-{row.right}": elsewhere,
         f"only-{row.right}-token": ALLOWED,
+        f"jwt {row.right}": ALLOWED,
         "only-admin-token": ALLOWED,
+        "jwt admin": ALLOWED,
         CLUSTER_TOKEN: ALLOWED if row.right is Right.READ else DENIED,
     }
 
 
-# --- calls ---
-
-
-def put(message: Message, path: Any, value: str) -> Message:
-    """Sets the text at the path of fields."""
-    inner = message
-    for name in path[:-1]:
-        inner = getattr(inner, name)
-    setattr(inner, path[-1], value)
-    return message
-
-
-def request_of(method: MethodDescriptor) -> Message:
-    """About the table, as far as the method is about one."""
-    request, declared = GetMessageClass(method.input_type)(), declared_access(method)
-    assert declared is not None
-    for path, value in ((declared.table, TABLE), (declared.channel, "c")):
-        if path:
-            put(request, path, value)
-    return request
-
-
-async def code_of(address: str, method: MethodDescriptor, token: str) -> int:
-    """UNAUTHENTICATED, DENIED or ALLOWED."""
-    metadata = (("authorization", f"Bearer {token}"),) if token else ()
-    async with grpc.aio.insecure_channel(address) as channel:
-        kind = f"{'stream' if method.client_streaming else 'unary'}_{'stream' if method.server_streaming else 'unary'}"
-        assert method.containing_service is not None
-        make: Any = getattr(channel, kind)(
-            f"/{method.containing_service.full_name}/{method.name}",
-            request_serializer=lambda message: message.SerializeToString(),
-            response_deserializer=GetMessageClass(method.output_type).FromString,
-        )
-        request = request_of(method)
-        try:
-            call = make(iter([request]) if method.client_streaming else request, metadata=metadata)
-            if not method.server_streaming:
-                await call
-                return ALLOWED
-            async for answer in call:
-                ended = getattr(answer, "ended", None)
-                error = getattr(ended, "error", None)
-                if isinstance(error, errors_pb2.Error) and error.code in STATUS:
-                    return int(error.code)
-        except grpc.aio.AioRpcError as failed:
-            if failed.details() == "Internal error from Core":
-                # grpcio hides the status of a call from whoever writes on it at the moment of its end.
-                return await code_of(address, method, token)
-            error = from_call(failed)
-            if error.code in STATUS and failed.code() is STATUS[error.code]:
-                return int(error.code)
-            if failed.code() in STATUS.values() or error.code == errors_pb2.CODE_INTERNAL:
-                pytest.fail(f"{method.name} answered {failed!r}")
-    return ALLOWED
-
-
 @pytest.mark.parametrize(("part", "name"), MATRIX, ids=str)
-async def test_a_method_answers_exactly_those_who_may_call_it(part: str, name: str, guarded: Cluster) -> None:
+async def test_a_method_answers_exactly_those_who_may_call_it(part: str, name: str, guarded: Guarded) -> None:
     wanted = expected(ROWS[part][name])
-    found = {token: await code_of(guarded.address_of(part), METHODS[name], token) for token in wanted}
+    found = {token: await guarded.call(part, name, token) for token in wanted}
     assert found == wanted

@@ -8,14 +8,16 @@ from typing import Any
 import grpc
 import pytest
 
-from headgate_proto.api.v1 import maintenance_pb2, tables_pb2, tables_pb2_grpc
-from headgate_proto.cluster.v1 import compaction_pb2, coordination_pb2, coordination_pb2_grpc, exchange_pb2
+from headgate_proto.api.v1 import errors_pb2, tables_pb2_grpc
+from headgate_proto.cluster.v1 import coordination_pb2, coordination_pb2_grpc
 from headgate_runtime.channels import RenewedChannel, UnsafeAddressError, connect
 from headgate_runtime.grpc_server import Server, principal
 from headgate_runtime.peers import CALLERS, FORWARDED_METHODS, Peer, Role, certificate_refusal, loopback_refusal
 from headgate_runtime.settings import ServiceSettings
 from headgate_runtime.world import Clock, SystemClock
+from support.called_by import CALLED_BY, FORWARDED
 from support.certificates import DAY, Authority, Certificate
+from support.contracts import METHODS, path_of
 from support.processes import READY_S
 
 DOMAIN = "headgate.internal"
@@ -222,23 +224,31 @@ async def test_renewed_certificates_and_a_new_authority_are_taken_by_both_sides_
             await members(newer)
 
 
-def test_every_method_of_services_says_who_may_call_it() -> None:
-    files = (coordination_pb2, compaction_pb2, exchange_pb2)
-    methods = {
-        f"/{service.full_name}/{method.name}"
-        for file in files
-        for service in file.DESCRIPTOR.services_by_name.values()
-        for method in service.methods
-    }
-    assert {path for path in CALLERS if path.startswith("/headgate.cluster.")} == methods
-    assert all(CALLERS.values())
-    api = {f"/{tables_pb2.DESCRIPTOR.services_by_name['TableService'].full_name}/{name}" for name in ("DescribeTable", "Status")}
-    assert set(CALLERS) - methods - FORWARDED_METHODS == api - FORWARDED_METHODS
-    coordinator = Peer("", [f"coordinator.{DOMAIN}"])
-    assert {path for path in CALLERS if not certificate_refusal(path, coordinator, DOMAIN)} == FORWARDED_METHODS
-    maintenance = maintenance_pb2.DESCRIPTOR.services_by_name["MaintenanceService"]
-    assert {f"/{maintenance.full_name}/{method.name}" for method in maintenance.methods} < FORWARDED_METHODS
-    assert certificate_refusal("/headgate.api.v1.TableService/CreateTable", Peer("", [f"writer.{DOMAIN}"]), DOMAIN)
+CERTIFICATES = {
+    role: [Peer("", [f"{role}.{DOMAIN}"]), Peer("", [f"p-0.{role}.{DOMAIN}"], [f"spiffe://{DOMAIN}/{role}"])] for role in Role
+}
+NOBODYS = [Peer(""), Peer("", [f"other.{DOMAIN}"]), Peer("", ["localhost"], [f"spiffe://{DOMAIN}/writer"])]
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_method_is_for_exactly_the_roles_of_the_table(name: str) -> None:
+    assert name in CALLED_BY, "say in support/called_by.py which roles may call the new method by their certificate"
+    path = path_of(METHODS[name])
+    for role, peers in CERTIFICATES.items():
+        for refusal in (certificate_refusal(path, peer, DOMAIN) for peer in peers):
+            if role in CALLED_BY[name]:
+                assert refusal is None, role
+            else:
+                assert refusal is not None, role
+                assert refusal.code == errors_pb2.CODE_PERMISSION_DENIED
+    for refusal in (certificate_refusal(path, peer, DOMAIN) for peer in NOBODYS):
+        assert refusal is not None
+        assert refusal.code == errors_pb2.CODE_UNAUTHENTICATED
+
+
+def test_no_method_is_called_that_no_contract_has() -> None:
+    assert set(CALLERS) <= {path_of(method) for method in METHODS.values()}
+    assert {path_of(METHODS[name]) for name in FORWARDED} == FORWARDED_METHODS
 
 
 def test_names_are_compared_whole_and_a_wildcard_is_no_role() -> None:

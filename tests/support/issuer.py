@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import json
 import threading
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, TypeAlias
 
@@ -65,6 +65,18 @@ async def issuer() -> AsyncIterator[Issuer]:
         await asyncio.to_thread(server.shutdown)
         thread.join()
         server.server_close()
+
+
+@contextlib.contextmanager
+def issuer_beside() -> Iterator[Issuer]:
+    """The same for what has no event loop, as a fixture of a module: ``asked`` is of no use there."""
+    with asyncio.Runner() as runner:
+        serving = issuer()
+        made = runner.run(serving.__aenter__())
+        try:
+            yield made
+        finally:
+            runner.run(serving.__aexit__(None, None, None))
 
 
 def answer_json(request: BaseHTTPRequestHandler, body: object) -> None:

@@ -1,0 +1,32 @@
+"""Which roles may call which method by their certificate, said once more beside the code, so that a change there fails here."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from headgate_runtime.peers import Role
+from support.contracts import METHODS
+
+_COORDINATORS: Final = frozenset({Role.COORDINATOR})
+_WRITERS: Final = frozenset({Role.WRITER})
+_COMPACTORS: Final = frozenset({Role.COMPACTOR})
+
+OF_SERVICES: Final = {
+    "headgate.cluster.v1.CoordinationService.Control": _WRITERS,
+    "headgate.cluster.v1.CoordinationService.Members": _WRITERS | _COMPACTORS,
+    "headgate.cluster.v1.CompactionService.Work": _COMPACTORS,
+    "headgate.cluster.v1.ExchangeService.Exchange": _WRITERS,
+}
+FORWARDED: Final = {
+    "headgate.api.v1.TableService.Status": _COORDINATORS | _WRITERS,
+    **{name: _COORDINATORS for name in METHODS if name.startswith("headgate.api.v1.MaintenanceService.")},
+}
+"""What a coordinator passes on to another one, for a client."""
+CALLED_BY: Final[Mapping[str, frozenset[Role]]] = {
+    **OF_SERVICES,
+    **FORWARDED,
+    "headgate.api.v1.TableService.DescribeTable": _WRITERS,
+    "headgate.api.v1.TableService.CreateTable": frozenset(),
+    "headgate.api.v1.TableService.ListTables": frozenset(),
+    "headgate.api.v1.TableService.FindWriters": frozenset(),
+    "headgate.api.v1.IngestService.Append": frozenset(),
+}
