@@ -146,6 +146,7 @@ channels = 7
 [[quotas]]
 principals = ["ann"]
 rows_per_s = 900
+bytes_per_s = "unlimited"
 """
     path.write_text(path.read_text() + "\n" + role("@jwt:ingest", "write") + quotas)
     return path
@@ -159,7 +160,7 @@ def test_the_list_has_quotas_and_the_claims_of_signed_tokens_that_lead_to_roles_
     assert [each["from_claims"] for each in roles] == [[], [], ["realm_access.roles=ingest"]]
     assert [(each["from_claims"], each["rows_per_s"], each["bytes_per_s"], each["channels"]) for each in quotas] == [
         (["realm_access.roles=ingest"], 500, None, 7),
-        ([], 900, None, None),
+        ([], 900, "unlimited", None),
     ]
     assert [limited.read_text().splitlines()[each["line"] - 1] for each in (*roles, *quotas)] == ["[[roles]]"] * 3 + [
         "[[quotas]]"
@@ -182,3 +183,8 @@ def test_a_check_says_within_which_quotas_and_by_which_claim_signed_tokens_name_
     assert "at most 500 rows_per_s" in said
     assert "by the claim sub" in said
     assert "has no token" not in said
+
+
+def test_a_check_names_the_default_quota_too(path: Path, capsys: Said) -> None:
+    assert run(["access", "check", "ann", "read", "a", "--access", str(path), "--json"]) == ExitCode.OK
+    assert objects(capsys)[0]["quotas"] == {"channels": 1000}

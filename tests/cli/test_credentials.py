@@ -19,6 +19,7 @@ from headgate_cli.exits import ExitCode
 from headgate_cli.main import run
 from headgate_runtime.access.file import read_access_file
 from headgate_runtime.access.identity import Identity
+from headgate_runtime.access.quotas import UNLIMITED, usage_of
 from headgate_runtime.access.rights import Allowed, Right
 from headgate_runtime.access.tokens import digest_of
 from headgate_runtime.world import SystemIds
@@ -185,6 +186,7 @@ def test_the_token_counts_and_may_do_everything(made: dict[str, str]) -> None:
     access = read_access_file(made["access/access.toml"])
     assert [each.digest for each in access.tokens] == [digest_of(made["client/token"].strip())]
     assert isinstance(access.policy.decide(Identity(PRINCIPAL), Right.ADMIN, "any", None), Allowed)
+    assert usage_of(access.quotas, PRINCIPAL, frozenset()) == UNLIMITED
 
 
 def test_an_access_file_that_people_changed_stays_and_no_further_token_is_made(made: dict[str, str]) -> None:

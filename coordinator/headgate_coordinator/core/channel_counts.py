@@ -34,5 +34,6 @@ class ChannelCounts:
         return Refusal(
             "CODE_QUOTA",
             f"the principal has {count} channels of this table, and its quota `channels` is {request.channels}",
-            "Use one of its channels again, have the operators raise the quota, or wait until idle channels are forgotten.",
+            "Use one of its channels again, have the operators raise `channels` in [[quotas]] of the access file, or wait until "
+            "idle channels are forgotten.",
         )

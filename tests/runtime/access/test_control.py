@@ -11,6 +11,7 @@ import pytest
 from headgate_proto.api.v1 import errors_pb2
 from headgate_runtime.access.control import AccessControl
 from headgate_runtime.access.identity import ANONYMOUS, CLUSTER, Credentials, Identity, Unauthenticated
+from headgate_runtime.access.quotas import UNLIMITED
 from headgate_runtime.access.rights import Right
 from headgate_runtime.settings import ServiceSettings
 from support.access import access_text, role, token_line
@@ -73,6 +74,13 @@ def test_without_a_file_and_a_token_everybody_may_do_everything() -> None:
         for credentials in (Credentials(), Credentials("Bearer whatever")):
             assert control.authenticate(credentials, right) == ANONYMOUS
         assert control.decide(ANONYMOUS, right, T) is None
+
+
+def test_with_an_access_file_a_principal_has_the_default_quotas_and_without_one_none(path: Path) -> None:
+    ann = Identity("ann")
+    assert AccessControl(ServiceSettings(), TickingClock()).usage_of(ann) == UNLIMITED
+    assert Door(path, WRITES).control.usage_of(ann).channels == 1000
+    assert Door(path, WRITES + '[[quotas]]\nprincipals = ["ann"]\nchannels = 2000').control.usage_of(ann).channels == 2000
 
 
 def test_the_clusters_token_alone_guards_the_clusters_methods_alone() -> None:

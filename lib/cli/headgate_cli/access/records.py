@@ -9,7 +9,7 @@ from typing import TypedDict, TypeVar
 import click
 
 from headgate_runtime.access.file import TokenEntry
-from headgate_runtime.access.quotas import Quota, Usage
+from headgate_runtime.access.quotas import KEYS, NO_LIMIT, Quota, Usage
 from headgate_runtime.access.rights import Role
 
 _Command = TypeVar("_Command", bound=Callable[..., object])
@@ -64,9 +64,9 @@ def role_record(role: Role, claims: ClaimNames) -> dict[str, object]:
 
 
 def quota_record(quota: Quota, claims: ClaimNames) -> dict[str, object]:
-    """Figures that it does not limit are None."""
-    limits = usage_record(quota.usage)
-    return {"line": quota.line, **_subjects(quota, claims), **{name: limits.get(name) for name in asdict(quota.usage)}}
+    """Figures that it does not have are None."""
+    limits = {name: NO_LIMIT if most == math.inf else int(most) for name, most in quota.limits.items()}
+    return {"line": quota.line, **_subjects(quota, claims), **{name: limits.get(name) for name in KEYS}}
 
 
 def usage_record(usage: Usage) -> dict[str, int]:

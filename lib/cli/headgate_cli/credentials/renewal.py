@@ -24,6 +24,7 @@ from typing import Final
 from urllib.parse import quote
 
 from headgate_cli.credentials.authority import ROLES, Authority, Issued, is_good
+from headgate_cli.credentials.one_principal import access_of_one
 from headgate_cli.dev.redis import COMMANDS, USER
 from headgate_runtime.access.tokens import digest_of, new_token
 from headgate_runtime.world import Ids
@@ -159,21 +160,13 @@ def _access(found: Mapping[str, str], wanted: Wanted, now: datetime, ids: Ids) -
     token = token or new_token(ids)
     digest = digest_of(token)
     if text is None:
-        text = _ACCESS.format(digest=digest)
+        text = access_of_one(PRINCIPAL, digest)
     elif digest not in text:
         text = with_token(text, digest, now)
     return {"client/token": token + "\n", "access/access.toml": text}
 
 
 _OWN_LINE: Final = re.compile(rf'("sha256:[0-9a-f]{{64}}" = {{ principal = "{PRINCIPAL}") }}')
-_ACCESS: Final = f"""[tokens]
-"{{digest}}" = {{{{ principal = "{PRINCIPAL}" }}}}
-
-[[roles]]
-principals = ["{PRINCIPAL}"]
-may = ["admin"]
-tables = ["*"]
-"""
 
 
 def with_token(text: str, digest: str, now: datetime) -> str:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from headgate.profiles import PROFILES, Profile, lock_profile
+from headgate_cli.credentials.one_principal import access_of_one
 from headgate_cli.dev.certificates import Certificates, certificates_in
 from headgate_cli.dev.private import PrivateFolder
 from headgate_runtime.access.tokens import digest_of, new_token
@@ -14,15 +15,6 @@ from headgate_tables.system import System
 
 PRINCIPAL = "dev"
 """Of this user's programs: channels belong to it."""
-
-_ACCESS = f"""[tokens]
-"{{digest}}" = {{{{ principal = "{PRINCIPAL}" }}}}
-
-[[roles]]
-principals = ["{PRINCIPAL}"]
-may = ["admin"]
-tables = ["*"]
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +51,7 @@ def credentials_in(folder: PrivateFolder, system: System) -> Credentials:
     except OSError:
         token = new_token(system.ids)
         folder.write(token_file.name, token + "\n")
-    access = folder.write("access.toml", _ACCESS.format(digest=digest_of(token)))
+    access = folder.write("access.toml", access_of_one(PRINCIPAL, digest_of(token)))
     return Credentials(certificates, token, token_file, access)
 
 

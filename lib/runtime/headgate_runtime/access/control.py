@@ -122,9 +122,10 @@ class AccessControl:
         return decision if isinstance(decision, Denied) else None
 
     def usage_of(self, identity: Identity) -> Usage:
-        """Its quotas, of which the smallest count; none without an access file."""
-        quotas = self._file.quotas
-        return usage_of(quotas, identity.principal, self._file.policy.groups_of(identity)) if quotas else UNLIMITED
+        """Its quotas, of which the smallest count, or their defaults; none without an access file."""
+        if not self._clients_guarded:
+            return UNLIMITED
+        return usage_of(self._file.quotas, identity.principal, self._file.policy.groups_of(identity))
 
     # --- calls that run for long ---
 

@@ -19,6 +19,7 @@ rows_per_s = 50000
 [end]
 """
 
+import math
 import re
 import tomllib
 from collections.abc import Collection, Mapping, Sequence
@@ -28,7 +29,7 @@ from typing import Final
 
 from headgate_runtime.access.identity import RESERVED
 from headgate_runtime.access.quotas import KEYS as QUOTAS
-from headgate_runtime.access.quotas import Quota, Usage
+from headgate_runtime.access.quotas import NO_LIMIT, Quota
 from headgate_runtime.access.rights import OWN, Policy, Right, Role
 
 DIGEST: Final = "sha256:"
@@ -138,15 +139,18 @@ def _quota(value: object, line: int) -> Quota:
     entry = _mapping(value, line, "a quota")
     _only(entry, ("principals", "groups", *QUOTAS), line, "a quota")
     principals, groups = _subjects(entry, line)
-    given = {key: _count(entry[key], line, key) for key in QUOTAS if key in entry}
+    given = {key: _limit(entry[key], line, key) for key in QUOTAS if key in entry}
     if not ((principals or groups) and given):
         raise AccessFileError(line, f"the quota wants principals or groups, and one or more of {', '.join(QUOTAS)}")
-    return Quota(line, Usage(**given), principals, groups)
+    return Quota(line, given, principals, groups)
 
 
-def _count(value: object, line: int, what: str) -> int:
+def _limit(value: object, line: int, what: str) -> float:
+    if value == NO_LIMIT:
+        return math.inf
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 1 << 31:
-        raise AccessFileError(line, f"{what} is {str(value)[:40]!r}: want a whole number from 1 to {(1 << 31) - 1:,}")
+        most = (1 << 31) - 1
+        raise AccessFileError(line, f'{what} is {str(value)[:40]!r}: want a whole number from 1 to {most:,}, or "{NO_LIMIT}"')
     return value
 
 

@@ -5,14 +5,26 @@ groups = ["ingest"]
 rows_per_s = 50000
 bytes_per_s = 20000000
 channels = 100
+
+[[quotas]]
+principals = ["loader"]
+channels = "unlimited"
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 KEYS: Final = ("rows_per_s", "bytes_per_s", "channels")
+
+NO_LIMIT: Final = "unlimited"
+"""Stands in the file for an infinite figure, and lifts a default."""
+
+DEFAULTS: Final[Mapping[str, float]] = {"channels": 1_000}
+"""Of a principal for which no quota has the figure. A table keeps each channel's name for 30 days (`channel_retention`), and a
+principal without a limit could add hundreds of them a second.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,24 +37,19 @@ class Usage:
     bytes_per_s: float = math.inf
     channels: float = math.inf
 
-    def smaller(self, other: "Usage") -> "Usage":
-        """The smaller one of each."""
-        return Usage(
-            min(self.rows_per_s, other.rows_per_s),
-            min(self.bytes_per_s, other.bytes_per_s),
-            min(self.channels, other.channels),
-        )
-
 
 UNLIMITED: Final = Usage()
 
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """For each of these principals, and each one of these groups, by itself. ``line``: where the access file says so."""
+    """For each of these principals, and each one of these groups, by itself. ``line``: where the access file says so.
+
+    ``limits``: those of ``KEYS`` that it has.
+    """
 
     line: int
-    usage: Usage
+    limits: Mapping[str, float]
     principals: frozenset[str] = frozenset()
     groups: frozenset[str] = frozenset()
 
@@ -52,9 +59,10 @@ class Quota:
 
 
 def usage_of(quotas: Sequence[Quota], principal: str, groups: frozenset[str]) -> Usage:
-    """Of several quotas that name it the smallest figures count."""
-    found = UNLIMITED
-    for quota in quotas:
-        if quota.names(principal, groups):
-            found = found.smaller(quota.usage)
-    return found
+    """Of several quotas that name it the smallest figures count; where none has a figure, its default."""
+    naming = [quota.limits for quota in quotas if quota.names(principal, groups)]
+    return Usage(**{key: min((each[key] for each in naming if key in each), default=_default(key)) for key in KEYS})
+
+
+def _default(key: str) -> float:
+    return DEFAULTS.get(key, math.inf)
