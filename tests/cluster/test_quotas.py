@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,20 +12,28 @@ from support.bad_batches import SCHEMA
 from support.cluster import Cluster
 from support.processes import READY_S
 
-TOKENS = {"ann-token": "ann", "bob-token": "bob"}
-QUOTAS = """
+TOKENS = {"ann-token": "ann", "bob-token": "bob", "cyd-token": "cyd"}
+ROWS = 100
+BATCHES = 4
+NOTE = "n" * 1_000
+# Each batch of ann, and each of cyd, takes a second.
+QUOTAS = f"""
 [[quotas]]
 principals = ["ann"]
-rows_per_s = 100
+rows_per_s = {ROWS}
+channels = 2
+
+[[quotas]]
+principals = ["cyd"]
+bytes_per_s = {ROWS * len(NOTE)}
 channels = 2
 """
 COLUMNS: dict[str, Any] = {"key": "id", "partition_by": "part", "ordering": "ts", "buckets": 2}
-ROWS = 100
-BATCHES = 4
 
 
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Cluster]:
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    tmp_path = tmp_path_factory.mktemp("quotas")
     path = tmp_path / "access.toml"
     path.write_text(access_text(TOKENS, *(role(each, "write", "create") for each in TOKENS.values())) + QUOTAS)
     flags = ["--access", str(path)]
@@ -43,26 +50,27 @@ def send(channel: headgate.Channel) -> float:
     """Seconds for all batches."""
     begun = time.monotonic()
     for batch in range(BATCHES):
-        channel.upsert([{"id": f"{batch}-{row}", "part": "p", "ts": 1, "note": ""} for row in range(ROWS)])
+        channel.upsert([{"id": f"{batch}-{row}", "part": "p", "ts": 1, "note": NOTE} for row in range(ROWS)])
         channel.flush("durable")
     return time.monotonic() - begun
 
 
 @pytest.mark.slow
-def test_a_principal_beyond_its_quotas_waits_or_is_refused_and_others_are_not(cluster: Cluster) -> None:
+@pytest.mark.parametrize(("limited", "by"), [("ann", "rows"), ("cyd", "bytes")])
+def test_a_principal_beyond_its_quotas_waits_or_is_refused_and_others_are_not(cluster: Cluster, limited: str, by: str) -> None:
     with (
-        headgate.connect(cluster.address, token="ann-token", timeout=READY_S, wait=READY_S) as ann,
+        headgate.connect(cluster.address, token=f"{limited}-token", timeout=READY_S, wait=READY_S) as one,
         headgate.connect(cluster.address, token="bob-token", timeout=READY_S, wait=READY_S) as bob,
     ):
-        ann.create_table("t", SCHEMA, **COLUMNS)
-        table = ann.table("t")
+        one.create_table(by, SCHEMA, **COLUMNS)
+        table = one.table(by)
         with table.channel("a1") as channel, table.channel("a2"):
             with pytest.raises(headgate.QuotaError, match="its quota `channels` is 2"):
                 table.channel("a3")
             # The first batch is free, each other one waits until those before it are paid off.
-            assert send(channel) >= (BATCHES - 1) * ROWS / 100
+            assert send(channel) >= BATCHES - 1
         with table.channel("a1"):
             pass
         for name in ("b1", "b2", "b3"):
-            with bob.table("t").channel(name) as channel:
+            with bob.table(by).channel(name) as channel:
                 channel.upsert([{"id": name, "part": "p", "ts": 1, "note": ""}])
