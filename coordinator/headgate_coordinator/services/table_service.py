@@ -13,9 +13,11 @@ from headgate_coordinator.leadership.coordinator_state import CoordinatorState
 from headgate_coordinator.services.creations import Creations
 from headgate_coordinator.services.schemas import read_schema
 from headgate_coordinator.services.storage_calls import StorageCalls
+from headgate_coordinator.services.table_quota import TableQuota, made_tables
 from headgate_coordinator.tables.storage import DescribedTable, NewTable, TableStorage
 from headgate_proto.api.v1 import tables_pb2 as api
 from headgate_proto.api.v1 import tables_pb2_grpc as rpc
+from headgate_runtime.access.identity import Kind
 from headgate_runtime.access.rights import Right
 from headgate_runtime.descriptions import describe
 from headgate_runtime.errors import RpcError, from_tables
@@ -40,16 +42,20 @@ class TableService(StorageCalls, rpc.TableServiceServicer):
     ) -> None:
         super().__init__(state, storage, threads, created)
         self._creations = creations
+        self._table_quota = TableQuota(lambda known: self._blocking(lambda: made_tables(storage, known)))
         self._access_alarms = access_alarms
 
     async def CreateTable(
         self, request: api.CreateTableRequest, context: ServicerContext[api.CreateTableRequest, api.CreateTableResponse]
     ) -> api.CreateTableResponse:
-        caller = call(context).sharer
-        with self._creations.counted(caller):
-            async with self._creations.reading(caller):
+        caller = call(context)
+        principal, most = caller.identity.principal, caller.usage().tables
+        creator = principal if caller.identity.kind is Kind.CLIENT else ""
+        with self._creations.counted(caller.sharer):
+            async with self._creations.reading(caller.sharer):
                 schema = await self._blocking(lambda: read_schema(request.schema))
-            described = await self._blocking(lambda: self._storage.create(_wanted(request, schema)))
+            async with self._table_quota.counted(request.name, principal, most):
+                described = await self._blocking(lambda: self._storage.create(_wanted(request, schema, creator)))
         self._created.set()
         return api.CreateTableResponse(table=_description(described))
 
@@ -120,7 +126,7 @@ class TableService(StorageCalls, rpc.TableServiceServicer):
             raise RpcError(from_tables(error)) from error
 
 
-def _wanted(request: api.CreateTableRequest, schema: pa.Schema) -> NewTable:
+def _wanted(request: api.CreateTableRequest, schema: pa.Schema, creator: str) -> NewTable:
     return NewTable(
         request.name,
         schema,
@@ -131,6 +137,7 @@ def _wanted(request: api.CreateTableRequest, schema: pa.Schema) -> NewTable:
         request.hive_style,
         request.exist_ok,
         request.table_version,
+        creator,
     )
 
 

@@ -41,7 +41,9 @@ class DescribedTable:
 
 @dataclass(frozen=True, slots=True)
 class NewTable:
-    """A table to be created; ``buckets`` and ``table_version`` 0 take the default."""
+    """A table to be created; ``buckets`` and ``table_version`` 0 take the default. ``creator``: the principal; empty: nobody had
+    to say who it is.
+    """
 
     name: str
     schema: pa.Schema
@@ -52,6 +54,7 @@ class NewTable:
     hive_style: bool
     exist_ok: bool
     table_version: int
+    creator: str = ""
 
 
 class TableStorage:
@@ -72,6 +75,10 @@ class TableStorage:
         for gone in self._described.keys() - names:
             self._described.pop(gone, None)
         return names
+
+    def creator(self, name: str) -> str:
+        """Returns the principal that made the table; empty: it is not known. Costs a read."""
+        return self._catalog.creator(name)
 
     def test_store(self) -> None:
         """Tests that tables can be created. Raises UnsafeStoreError if none ever can."""
@@ -120,7 +127,7 @@ class TableStorage:
             storage_options=self._options,
             system=self._system,
         )
-        self._catalog.add(wanted.name, wanted.name)
+        self._catalog.add(wanted.name, wanted.name, wanted.creator)
         return self._describe(table, wanted.name)
 
     def open_owned(self, name: str, address: str, adoption: RunService | None = None) -> Table:

@@ -1,12 +1,13 @@
 """The tables of a store: one create-only entry ``.headgate/tables/<name>`` for each, under the root that a cluster is given.
 
-An entry is JSON, ``{"format": 1, "path": <the table's folder under the root>}``. It comes after the table itself, so what is
-listed can be opened.
+An entry is JSON, ``{"format": 1, "path": <the table's folder under the root>, "creator": <the principal that made it>}``; without
+``creator`` it is not known who made the table. The entry comes after the table itself, so what is listed can be opened.
 """
 
 import json
 import re
 from collections.abc import Mapping
+from typing import NamedTuple
 from urllib.parse import quote
 
 from headgate_tables.commitlog.win import create_for_certain
@@ -30,6 +31,11 @@ def check_name(name: str) -> None:
             f"{name[:MAX_NAME]!r} is not a table name",
             fix=f"Use letters, digits, '_', '-' and '.', beginning with a letter or digit; at most {MAX_NAME}.",
         )
+
+
+class _Entry(NamedTuple):
+    path: str
+    creator: str
 
 
 class Catalog:
@@ -57,17 +63,20 @@ class Catalog:
         """
         probe(self._store, PROBES, self._system)
 
-    def add(self, name: str, path: str) -> None:
+    def add(self, name: str, path: str, creator: str = "") -> None:
         """Enters a table that exists in the folder ``path`` under the root; entering the same path again changes nothing.
+
+        ``creator``: the principal that made it, if it is known.
 
         Durable when it returns. Raises OptionError, TableExistsError when the name stands for another folder,
         StoreUnavailableError (it may be entered or not; call again), StoreDeniedError.
         """
         check_name(name)
         _check_path(path)
-        content = json.dumps({"format": FORMAT, "path": path}, ensure_ascii=False).encode()
+        entry = {"format": FORMAT, "path": path} | ({"creator": creator} if creator else {})
+        content = json.dumps(entry, ensure_ascii=False).encode()
         outcome = create_for_certain(self._store, self._system.clock, f"{FOLDER}/{name}", content, durable=True)
-        if outcome is Outcome.EXISTS and (found := self._path(name)) != path:
+        if outcome is Outcome.EXISTS and (found := self._entry(name).path) != path:
             raise TableExistsError(f"{name} is there already, in {found}", fix="Choose another name.")
 
     def table_url(self, name: str) -> str:
@@ -75,14 +84,19 @@ class Catalog:
         CorruptFileError, UnsupportedTableError.
         """
         check_name(name)
-        path = self._path(name)
+        path = self._entry(name).path
         return f"{self._store.url}/{quote(path) if self._is_file else path}"
+
+    def creator(self, name: str) -> str:
+        """The principal that made the table; empty: not known. Raises as ``table_url``, and StoreUnavailableError."""
+        check_name(name)
+        return self._entry(name).creator
 
     def entry_url(self, name: str) -> str:
         """Where the entry of the table lies; deleting it makes the catalog forget the table."""
         return f"{self._store.url}/{FOLDER}/{name}"
 
-    def _path(self, name: str) -> str:
+    def _entry(self, name: str) -> _Entry:
         entry = f"{FOLDER}/{name}"
         try:
             data = self._store.get(entry).to_pybytes()
@@ -93,18 +107,21 @@ class Catalog:
         return _decode(data, self.entry_url(name))
 
 
-def _decode(data: bytes, where: str) -> str:
+def _decode(data: bytes, where: str) -> _Entry:
     try:
         content = json.loads(data)
         if content["format"] > FORMAT:
             raise UnsupportedTableError(f"{where} has format {content['format']}", fix="Upgrade headgate-tables.")
-        path = content["path"]
+        path, creator = content["path"], content.get("creator", "")
         _check_path(path)
+        if not isinstance(creator, str):
+            raise TypeError("creator is no text")
     except (ValueError, KeyError, TypeError, AttributeError, OptionError) as error:
         raise CorruptFileError(
-            f"{where} names no folder", fix="Restore it from a copy, or delete it and add the table again."
+            f"{where} names no folder, or a creator that is no text",
+            fix="Restore it from a copy, or delete it and add the table again.",
         ) from error
-    return str(path)
+    return _Entry(str(path), creator)
 
 
 def _check_path(path: str) -> None:

@@ -57,7 +57,7 @@ rows_per_s = 1
 @pytest.mark.parametrize(
     ("quota", "message"),
     [
-        ('principals = ["a"]', "one or more of rows_per_s, bytes_per_s, channels"),
+        ('principals = ["a"]', "one or more of rows_per_s, bytes_per_s, channels, tables"),
         ("channels = 5", "wants principals or groups"),
         ('principals = ["a"]\nchannels = 0', "channels is '0': want a whole number from 1"),
         ('principals = ["a"]\nchannels = true', "channels is 'True'"),
@@ -67,7 +67,8 @@ rows_per_s = 1
         ),
         ('principals = ["a"]\nrows_per_s = 1.5', "rows_per_s is '1.5'"),
         ('principals = ["a"]\nchannels = 2147483648', "channels is '2147483648'"),
-        ('principals = ["a"]\ntables = 5', "a quota has an unknown key 'tables'"),
+        ('principals = ["a"]\ntables = 0', "tables is '0': want a whole number from 1"),
+        ('principals = ["a"]\nrows = 5', "a quota has an unknown key 'rows'"),
         ('principals = ["cluster"]\nchannels = 5', "the cluster's own"),
     ],
 )

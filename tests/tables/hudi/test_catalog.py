@@ -52,6 +52,15 @@ def test_an_entry_is_never_overwritten(catalog: Catalog) -> None:
     assert catalog.table_url("orders").endswith("/here")
 
 
+def test_an_entry_keeps_its_first_creator_and_one_from_before_creators_were_kept_has_none(catalog: Catalog, root: Path) -> None:
+    catalog.add("orders", "orders", "loader")
+    catalog.add("orders", "orders", "eve")
+    assert catalog.creator("orders") == "loader"
+    (root / ".headgate/tables/old").write_text('{"format": 1, "path": "old"}')
+    assert catalog.creator("old") == ""
+    assert catalog.table_url("old").endswith("/old")
+
+
 @pytest.mark.parametrize("name", ["", ".a", "-a", "_a", "a/b", "a b", "ä", "a\n", "..", "x" * 129, "a\0"])
 def test_an_invalid_table_name_is_refused(catalog: Catalog, name: str) -> None:
     with pytest.raises(OptionError, match="not a table name"):
@@ -91,6 +100,7 @@ def test_a_name_without_an_entry_is_not_a_table(catalog: Catalog) -> None:
         b'{"format":"x","path":"a"}',
         b'{"format":1,"path":7}',
         b'{"format":1,"path":"../x"}',
+        b'{"format":1,"path":"a","creator":7}',
     ],
 )
 def test_a_damaged_entry_is_named(catalog: Catalog, root: Path, content: bytes) -> None:

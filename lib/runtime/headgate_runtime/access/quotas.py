@@ -5,6 +5,7 @@ groups = ["ingest"]
 rows_per_s = 50000
 bytes_per_s = 20000000
 channels = 100
+tables = 20
 
 [[quotas]]
 principals = ["loader"]
@@ -16,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-KEYS: Final = ("rows_per_s", "bytes_per_s", "channels")
+KEYS: Final = ("rows_per_s", "bytes_per_s", "channels", "tables")
 
 NO_LIMIT: Final = "unlimited"
 """Stands in the file for an infinite figure, and lifts a default."""
@@ -30,12 +31,13 @@ principal without a limit could add hundreds of them a second.
 @dataclass(frozen=True, slots=True)
 class Usage:
     """``rows_per_s``, ``bytes_per_s``: at each writer process; bytes of Arrow, before compression. ``channels``: that a table
-    remembers, open or not. Infinite: no limit.
+    remembers, open or not. ``tables``: that it made and that are there. Infinite: no limit.
     """
 
     rows_per_s: float = math.inf
     bytes_per_s: float = math.inf
     channels: float = math.inf
+    tables: float = math.inf
 
 
 UNLIMITED: Final = Usage()

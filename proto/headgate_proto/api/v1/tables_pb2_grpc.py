@@ -72,7 +72,7 @@ class TableServiceServicer(object):
 
     def CreateTable(self, request, context):
         """Idempotent with `exist_ok`. Retry: safe; after an unknown outcome repeat with `exist_ok`.
-        Errors: TABLE_EXISTS, SCHEMA, INVALID_ARGUMENT, UNAVAILABLE.
+        Errors: TABLE_EXISTS, SCHEMA, INVALID_ARGUMENT, QUOTA (of tables), UNAVAILABLE.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -38,7 +38,7 @@ class TableServiceStub:
     def __new__(cls, channel: _aio.Channel) -> TableServiceAsyncStub: ...
     CreateTable: _grpc.UnaryUnaryMultiCallable[_tables_pb2.CreateTableRequest, _tables_pb2.CreateTableResponse]
     """Idempotent with `exist_ok`. Retry: safe; after an unknown outcome repeat with `exist_ok`.
-    Errors: TABLE_EXISTS, SCHEMA, INVALID_ARGUMENT, UNAVAILABLE.
+    Errors: TABLE_EXISTS, SCHEMA, INVALID_ARGUMENT, QUOTA (of tables), UNAVAILABLE.
     """
     DescribeTable: _grpc.UnaryUnaryMultiCallable[_tables_pb2.DescribeTableRequest, _tables_pb2.DescribeTableResponse]
     """Errors: TABLE_NOT_FOUND. Retry: safe."""
@@ -59,7 +59,7 @@ class TableServiceAsyncStub(TableServiceStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     CreateTable: _aio.UnaryUnaryMultiCallable[_tables_pb2.CreateTableRequest, _tables_pb2.CreateTableResponse]  # type: ignore[assignment]
     """Idempotent with `exist_ok`. Retry: safe; after an unknown outcome repeat with `exist_ok`.
-    Errors: TABLE_EXISTS, SCHEMA, INVALID_ARGUMENT, UNAVAILABLE.
+    Errors: TABLE_EXISTS, SCHEMA, INVALID_ARGUMENT, QUOTA (of tables), UNAVAILABLE.
     """
     DescribeTable: _aio.UnaryUnaryMultiCallable[_tables_pb2.DescribeTableRequest, _tables_pb2.DescribeTableResponse]  # type: ignore[assignment]
     """Errors: TABLE_NOT_FOUND. Retry: safe."""
@@ -83,7 +83,7 @@ class TableServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_tables_pb2.CreateTableResponse, _abc.Awaitable[_tables_pb2.CreateTableResponse]]:
         """Idempotent with `exist_ok`. Retry: safe; after an unknown outcome repeat with `exist_ok`.
-        Errors: TABLE_EXISTS, SCHEMA, INVALID_ARGUMENT, UNAVAILABLE.
+        Errors: TABLE_EXISTS, SCHEMA, INVALID_ARGUMENT, QUOTA (of tables), UNAVAILABLE.
         """
 
     @_abc_1.abstractmethod
