@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import ssl
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Final, TypeAlias
@@ -16,6 +17,8 @@ Start: TypeAlias = Callable[[RawConnection, RawStream], Coroutine[object, object
 
 _MIB: Final = 1 << 20
 _LARGE: Final = 9 * _MIB - 100
+_LARGE_MESSAGE: Final = message_start(_LARGE) + bytes(_LARGE - 1_000)
+_LARGEST_MESSAGE: Final = message_start(PART_BYTES) + bytes(PART_BYTES - 1)
 _SECONDS: Final = 5.0
 """How long an attack sends what the server takes."""
 _HEALTH: Final = "/grpc.health.v1.Health/Check"
@@ -37,12 +40,12 @@ class Attack:
 
 
 async def _one_large(connection: RawConnection, call: RawStream) -> None:
-    await connection.send_all(call, message_start(_LARGE) + bytes(_LARGE - 1_000))
+    await connection.send_all(call, _LARGE_MESSAGE)
 
 
 async def _largest_taken(connection: RawConnection, call: RawStream) -> None:
     """All but the end of a message that a writer takes."""
-    await connection.send_all(call, message_start(PART_BYTES) + bytes(PART_BYTES - 1))
+    await connection.send_all(call, _LARGEST_MESSAGE)
 
 
 async def _parts(connection: RawConnection, call: RawStream) -> None:
@@ -81,14 +84,16 @@ ATTACKS: Final = {
 
 def attack(name: str, address: str, streams: int) -> None:
     """Attacks the server at ``address``; ends its connections when it is done."""
-    asyncio.run(_attack(ATTACKS[name], address, streams))
+    asyncio.run(attack_for(_SECONDS, ATTACKS[name], address, streams))
 
 
-async def _attack(attack: Attack, address: str, streams: int) -> None:
+async def attack_for(seconds: float, attack: Attack, address: str, streams: int, tls: ssl.SSLContext | None = None) -> int:
+    """Sends what the server takes in that time. Returns how many bytes of messages it took. ``tls``: of a server that has it."""
     async with contextlib.AsyncExitStack() as stack:
-        made = [await stack.enter_async_context(raw_connection(address)) for _ in range(min(attack.connections, streams))]
+        made = [await stack.enter_async_context(raw_connection(address, tls)) for _ in range(min(attack.connections, streams))]
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_SECONDS), asyncio.TaskGroup() as tasks:
+            async with asyncio.timeout(seconds), asyncio.TaskGroup() as tasks:
                 for number in range(streams):
                     connection = made[number % len(made)]
                     tasks.create_task(attack.send(connection, connection.open_call(attack.path, attack.metadata)))
+        return sum(call.sent for connection in made for call in connection.streams.values())

@@ -65,7 +65,7 @@ class RawConnection:
         self._frame(_Kind.HEADERS, _END_HEADERS, stream.number, b"".join(_literal(name, value) for name, value in pairs))
         return stream
 
-    def send(self, stream: RawStream, content: bytes, *, last: bool = False) -> int:
+    def send(self, stream: RawStream, content: bytes | memoryview, *, last: bool = False) -> int:
         """Sends as much of ``content`` as both windows allow, in one frame at most. Returns how many bytes went out."""
         size = max(0, min(len(content), stream.window, self._window, _MOST_A_FRAME))
         if size or not content:
@@ -77,13 +77,14 @@ class RawConnection:
 
     async def send_all(self, stream: RawStream, content: bytes, *, last: bool = False) -> None:
         """Sends all of ``content``, or what the server takes before it ends the stream or the connection."""
-        while content and not (stream.ended.is_set() or self.refused.is_set()):
+        rest = memoryview(content)
+        while rest and not (stream.ended.is_set() or self.refused.is_set()):
             self._moved.clear()
-            sent = self.send(stream, content, last=last)
-            content = content[sent:]
+            sent = self.send(stream, rest, last=last)
+            rest = rest[sent:]
             if sent:
                 await self._writer.drain()
-            elif content:
+            elif rest:
                 await self._moved.wait()
 
     def send_ignored(self, nbytes: int) -> None:
@@ -155,7 +156,7 @@ class RawConnection:
         self._frame(_Kind.SETTINGS, _ACK, 0, b"")
         self.settled.set()
 
-    def _frame(self, kind: int, flags: int, number: int, content: bytes) -> None:
+    def _frame(self, kind: int, flags: int, number: int, content: bytes | memoryview) -> None:
         if not self._writer.is_closing():
             self._writer.write(struct.pack(">I", len(content))[1:] + struct.pack(">BBI", kind, flags, number) + content)
 
