@@ -376,3 +376,19 @@ async def test_a_frame_for_a_side_that_is_over_is_refused() -> None:
     context = await stream(attached, wire.Frame(number=1, checkpoint=1, rows=content.message))
     assert context.heard[-1] == "refused: the table has moved on"
     assert side.log == []
+
+
+async def test_ro12_a_frame_that_fails_half_taken_is_reported_and_never_taken_again() -> None:
+    attached = Attached()
+    side = attached.attach("t", 1, 1)
+
+    def fail(*_: object) -> None:
+        raise KeyError("ts")
+
+    side.add_rows = fail  # type: ignore[method-assign]
+    (content,) = encode_rows(rows(range(2)))
+    frame = wire.Frame(number=1, checkpoint=1, rows=content.message)
+    assert "failed at its receiver" in (await stream(attached, frame)).heard[-1]
+    assert side.why_broken == "KeyError: 'ts', while a frame of checkpoint 1 was taken"
+    assert "moved on" in (await stream(attached, frame, wire.Frame(number=2, checkpoint=1, barrier=1))).heard[-1]
+    assert side.log == []

@@ -9,7 +9,7 @@ from headgate_writer.channels import Entry, Hold
 from headgate_writer.ingest_queue import Barrier, IngestQueue
 from headgate_writer.orders import read_membership
 
-PLAN: Membership = read_membership(wire.Membership(checkpoint=2))
+PLAN: Membership = read_membership(wire.Membership(checkpoint=2), 128)
 
 
 def entry(nbytes: int) -> Entry:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from headgate_proto.cluster.v1 import exchange_pb2 as wire
 from headgate_proto.cluster.v1 import exchange_pb2_grpc
 from headgate_runtime.errors import UnknownMessageError
+from headgate_runtime.logs import get_logger
 from headgate_runtime.part_reader import PartReader
 from headgate_runtime.settings import ServiceSettings
 from headgate_runtime.world import Clock
@@ -25,6 +26,8 @@ from headgate_writer.tallies import Tally
 from headgate_writer.windows import WINDOW_BYTES, ExchangeError, ReceiveWindow
 
 ExchangeContext: TypeAlias = "grpc.aio.ServicerContext[wire.ExchangeRequest, wire.ExchangeResponse]"
+
+_log = get_logger()
 
 _LARGE: Final = 64 << 10
 """Arrow bytes from which encoding and decoding leave the event loop."""
@@ -198,16 +201,20 @@ class ExchangeService(exchange_pb2_grpc.ExchangeServiceServicer):
             raise ExchangeError("the table has moved on")
         if not arrivals.is_new(frame):
             return
-        if rows is not None:
-            arrivals.count_rows(frame)
-            side.add_rows(frame.checkpoint, rows, sender)
-        else:
-            try:
+        try:
+            if rows is not None:
+                arrivals.count_rows(frame)
+                side.add_rows(frame.checkpoint, rows, sender)
+            else:
                 arrivals.check_barrier(frame)
-            except ExchangeError as lost:
-                side.report_broken(str(lost))
-                raise
-            side.add_barrier(frame.checkpoint, sender)
+                side.add_barrier(frame.checkpoint, sender)
+        except ExchangeError as lost:
+            side.report_broken(str(lost))
+            raise
+        except Exception as error:  # whatever it is, the frame is half taken, and is never offered again (rule RO12)
+            _log.error("a frame failed here", checkpoint=frame.checkpoint, exc_info=error)
+            side.report_broken(f"{type(error).__name__}: {error}, while a frame of checkpoint {frame.checkpoint} was taken")
+            raise ExchangeError("a frame failed at its receiver, whose log says more") from error
 
     async def _decoded(self, rows: wire.Rows) -> RoutedRows:
         try:

@@ -13,10 +13,20 @@ from headgate_tables.system import Ids
 from headgate_writer.attached import AttachedTable, Member, Membership
 
 
-def read_membership(membership: wire.Membership) -> Membership:
-    """Reads the members and the assignment of a checkpoint."""
+class WrongOrderError(Exception):
+    """An order about a table that nothing can follow. Only this table cannot go on with it."""
+
+
+def read_membership(membership: wire.Membership, key_groups: int) -> Membership:
+    """Reads the members and the assignment of a checkpoint. ``key_groups``: of the table. Raises WrongOrderError."""
     members = tuple(Member(member.process, member.address) for member in membership.members)
     assignment = np.array(membership.assignment, dtype=np.uint16)
+    if members and (len(assignment) != key_groups or int(assignment.max(initial=0)) >= len(members)):
+        highest = int(assignment.max(initial=0))
+        raise WrongOrderError(
+            f"the owner assigned {len(assignment)} key groups to members 0 to {highest}; the table has {key_groups} key groups, "
+            f"and checkpoint {membership.checkpoint} has {len(members)} members"
+        )
     return Membership(
         membership.checkpoint, members, assignment, membership.slice_files, membership.slice_bytes, membership.intake_bytes
     )

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from headgate_proto.api.v1 import errors_pb2
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
-from headgate_runtime.errors import from_tables, wire_error
+from headgate_runtime.errors import cut, from_tables, wire_error
 from headgate_runtime.world import Clock
 from headgate_tables.errors import FixCall
 from headgate_tables.face.definition import Definition
@@ -44,8 +44,11 @@ INLINE_BYTES, INLINE_BATCHES = 64 << 10, 200
 kernel call releases the interpreter's lock, and a busy loop gives it back late."""
 
 _BAD_ROWS = (FixCall, SliceRefusedError, pa.ArrowException)
-"""Errors that refuse a batch. An Arrow kernel that refuses values is the rows' fault, too: if it ended the process, the client
-would send the batch to the next writer, and end that one as well."""
+"""Errors that refuse a batch. An Arrow kernel that refuses values is the rows' fault, too: if the table failed, its client would
+send the batch again, and it would fail again."""
+
+_CHANNELS_NAMED = 3
+"""Most channels that the error of a turn names: one of them may send the rows that bring it about."""
 
 Part: TypeAlias = tuple[int, RoutedRows]
 """Rows for the member with that index."""
@@ -160,7 +163,11 @@ class Pipeline:
                 case Barrier():
                     await self._pass(turn)
                 case list():
-                    await self._route(turn)
+                    try:
+                        await self._route(turn)
+                    except Exception as unforeseen:
+                        unforeseen.add_note(_while_routing(turn))
+                        raise
                 case _:
                     assert_never(turn)
             if not self._queue:
@@ -273,6 +280,12 @@ def _routed_parts(
     routed = route(batches, definition)
     check_slices(routed, refused)
     return list(split_by_member(routed, membership, definition).items())
+
+
+def _while_routing(entries: Sequence[Entry]) -> str:
+    channels = list(dict.fromkeys(repr(cut(entry.hold.channel)) for entry in entries))
+    more = f" and {len(channels) - _CHANNELS_NAMED} more" if len(channels) > _CHANNELS_NAMED else ""
+    return f"while rows of {', '.join(channels[:_CHANNELS_NAMED])}{more} were routed"
 
 
 def _refusal(refused: Exception) -> errors_pb2.Error:

@@ -1,7 +1,7 @@
 """One table under one (epoch, generation): carries the owner's orders out and keeps the holds, until a newer pair comes."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Protocol
@@ -11,6 +11,7 @@ from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_runtime.errors import RpcError, wire_error
 from headgate_runtime.settings import ServiceSettings
 from headgate_runtime.world import World
+from headgate_tables.errors import SyncFailedError
 from headgate_tables.system import Ids
 from headgate_writer.attached import AttachedTable, Membership
 from headgate_writer.bucket_side import BucketSide
@@ -58,16 +59,25 @@ class WriterResources:
 
 class TableWriter:
     """One table from an Attach to ``close``. ``run`` does its work. ``rate`` limits how fast clients' batches are taken,
-    ``window`` how many bytes the filling checkpoint takes.
+    ``window`` how many bytes the filling checkpoint takes. ``failed``: see ``fail``.
     """
 
     def __init__(
-        self, attached: AttachedTable, membership: Membership, owner: Owner, parts: WriterResources, totals: TableTotals
+        self,
+        attached: AttachedTable,
+        membership: Membership,
+        owner: Owner,
+        parts: WriterResources,
+        totals: TableTotals,
+        failed: Callable[["TableWriter", Exception], None],
     ) -> None:
         self.attached = attached
         self.owner = owner
+        self.had_holds = False
+        """Whether any client had a channel here."""
         self.rate = RateLimiter(parts.world.clock)
         self.window = CheckpointWindow(membership.intake_bytes, self.ask_checkpoint)
+        self._on_failed = failed
         self._process = parts.process
         self._holds: dict[int, Hold] = {}
         self._opens: dict[int, asyncio.Future[Hold]] = {}
@@ -119,12 +129,27 @@ class TableWriter:
         return {hold.channel: hold.lag for hold in list(self._holds.values())}
 
     async def run(self) -> None:
-        """Runs pipeline, exchange and bucket side until ``close``."""
+        """Runs pipeline, exchange and bucket side until ``close``. Raises, in a group, SyncFailedError: this process must not
+        write any more (hazard H14).
+        """
         async with asyncio.TaskGroup() as group:
-            works = [group.create_task(part.run()) for part in (self._pipeline, self._exchange, self.side)]
+            works = [group.create_task(self._run(part.run)) for part in (self._pipeline, self._exchange, self.side)]
             await self._closed.wait()
             for work in works:
                 work.cancel()
+
+    async def _run(self, work: Callable[[], Coroutine[object, object, None]]) -> None:
+        try:
+            await work()
+        except SyncFailedError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, other tables go on; it is logged, and an alarm (rule RO12)
+            self.fail(error)
+
+    def fail(self, error: Exception) -> None:
+        """Calls ``failed``, which closes the table at once: nothing of a half-changed state may be reported (rule RO12)."""
+        if not self._closed.is_set():
+            self._on_failed(self, error)
 
     def close(self, error: errors_pb2.Error) -> None:
         """Drops everything uncommitted, and ends every channel with ``error``. Reports nothing: the owner knows already."""
@@ -205,7 +230,7 @@ class TableWriter:
 
         The bucket side gets the next membership at once: other writers' rows may overtake the barrier of this pipeline.
         """
-        following = read_membership(order.next)
+        following = read_membership(order.next, self.attached.definition.key_groups)
         self._checkpoint_asked = False
         self.side.set_membership(following)
         self._pipeline.append_barrier(order.checkpoint, following)
@@ -228,6 +253,7 @@ class TableWriter:
         opening = self._opens.pop(order.request, None)
         hold = Hold(order.channel, order.hold, order.incarnation, order.committed_offset)
         self._holds[hold.hold] = hold
+        self.had_holds = True
         if opening is None or opening.done():
             self.release_hold(hold)
         else:

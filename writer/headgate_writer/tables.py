@@ -1,7 +1,8 @@
 """The tables of this process: which owner has attached each, and the orders of owners to them.
 
 An order of an older (epoch, generation) than the table's own is dropped, and a newer Attach replaces the older one (rule RO2). An
-owner that another has replaced gets a report of it: it may have no other way to notice.
+owner that another has replaced gets a report of it: it may have no other way to notice. A table that fails is dropped, and others
+go on (rule RO12).
 """
 
 import asyncio
@@ -15,6 +16,7 @@ from headgate_runtime.errors import UnknownMessageError, wire_error
 from headgate_runtime.logs import get_logger
 from headgate_tables.errors import TablesError
 from headgate_writer.bucket_side import BucketSide
+from headgate_writer.failures import Failures
 from headgate_writer.metrics import TableTotals
 from headgate_writer.orders import read_attach, read_membership
 from headgate_writer.table_writer import Owner, TableWriter, WriterResources, moved_error
@@ -26,6 +28,8 @@ _Order: TypeAlias = Literal[
 ]
 """The orders about an attached table, by their field in ``wire.TableOrder``."""
 
+_NEW_GENERATION = "a checkpoint of the table failed, or its owner changed"
+
 
 class Tables:
     """``group`` owns the tables' tasks. ``store``: the root below which tables lie, or ""; ``storage_options``: of it."""
@@ -35,6 +39,7 @@ class Tables:
         self._store = store
         self._storage_options = storage_options
         self._group = group
+        self._failures = Failures(parts.world.clock, group)
         self._writers: dict[str, TableWriter] = {}
         self._seen: dict[str, tuple[UUID, tuple[int, int]]] = {}
         self.totals: dict[str, TableTotals] = {}
@@ -59,7 +64,10 @@ class Tables:
         elif writer is None or writer.pair != pair or writer.owner is not owner:
             _log.debug("order of another epoch or generation dropped", table=order.table, order=kind, pair=pair)
         else:
-            self._carry_out(writer, order, kind)
+            try:
+                self._carry_out(writer, order, kind)
+            except Exception as error:  # noqa: BLE001 - whatever it is, other tables go on; it is logged, and an alarm (rule RO12)
+                writer.fail(error)
 
     def owner_lost(self, owner: Owner) -> None:
         """Drops the tables of an owner whose control stream has ended, with everything uncommitted in them (rule RO8)."""
@@ -110,13 +118,21 @@ class Tables:
         await self._changes.setdefault(table, asyncio.Event()).wait()
 
     def _attach(self, owner: Owner, order: wire.TableOrder, pair: tuple[int, int]) -> None:
-        current = self._writers.get(order.table)
         try:
-            attached = read_attach(order, self._store, self._storage_options, self._parts.ids)
+            self._take(owner, order, pair)
         except TablesError as error:
             # Other tables go on; the owner of this one notices that it gets no reports.
             _log.error("a table is not attached: " + str(error), table=order.table)
-            return
+        except UnknownMessageError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, other tables go on; it is logged, and an alarm (rule RO12)
+            if (current := self._writers.get(order.table)) is not None and current.pair < pair:
+                self._drop(current, _rewound(_NEW_GENERATION))
+            self._failures.report(owner, order.table, pair, error, paced=True)
+
+    def _take(self, owner: Owner, order: wire.TableOrder, pair: tuple[int, int]) -> None:
+        current = self._writers.get(order.table)
+        attached = read_attach(order, self._store, self._storage_options, self._parts.ids)
         uuid, seen = self._seen.get(order.table, (attached.definition.table_uuid, (0, 0)))
         if uuid != attached.definition.table_uuid:
             seen = (0, 0)  # another table has the name now, and its epochs begin anew
@@ -126,14 +142,10 @@ class Tables:
         if current is not None:
             if current.owner is not owner and current.pair[0] < pair[0]:
                 _report_newer_owner(current.owner, order.table, current.pair, pair[0])
-            self._drop(current, _rewound("a checkpoint of the table failed, or its owner changed"))
-        writer = TableWriter(
-            attached,
-            read_membership(order.attach.membership),
-            owner,
-            self._parts,
-            self.totals.setdefault(order.table, TableTotals()),
-        )
+            self._drop(current, _rewound(_NEW_GENERATION))
+        membership = read_membership(order.attach.membership, attached.definition.key_groups)
+        totals = self.totals.setdefault(order.table, TableTotals())
+        writer = TableWriter(attached, membership, owner, self._parts, totals, self._fail)
         self._seen[order.table] = attached.definition.table_uuid, pair
         self._writers[order.table] = writer
         self._group.create_task(writer.run())
@@ -166,6 +178,11 @@ class Tables:
                 self._drop(writer, order.detach.error if order.detach.HasField("error") else moved_error())
             case _:
                 assert_never(kind)
+
+    def _fail(self, writer: TableWriter, error: Exception) -> None:
+        """Rewinds the clients before the owner hears of it: what they send then is behind the abort (rule RO12)."""
+        self._drop(writer, _rewound("an error in the writer ended this generation of the table"))
+        self._failures.report(writer.owner, writer.name, writer.pair, error, paced=not writer.had_holds)
 
     def _drop(self, writer: TableWriter, error: errors_pb2.Error) -> None:
         writer.close(error)
