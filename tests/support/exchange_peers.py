@@ -1,24 +1,38 @@
 """Two ends of an exchange in one process, over real gRPC: what a receiver took, and who may be attached when."""
 
 import asyncio
+import uuid
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import pyarrow as pa
+
 from headgate_proto.cluster.v1 import exchange_pb2 as wire
 from headgate_proto.cluster.v1.exchange_pb2_grpc import add_ExchangeServiceServicer_to_server
 from headgate_runtime.grpc_server import Server
 from headgate_runtime.settings import ServiceSettings, load_settings
+from headgate_tables.hudi.definition import Definition
 from headgate_writer.buffers import MemoryBudget
 from headgate_writer.exchange import ExchangeService
+from headgate_writer.frame_reader import FrameReader
 from headgate_writer.process import door_limits
 from headgate_writer.routing import RoutedRows
 from headgate_writer.settings import WriterSettings
 from headgate_writer.tallies import Tally
 from headgate_writer.windows import ReceiveWindow
 
+_SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.int64(), nullable=False),
+        pa.field("part", pa.string()),
+        pa.field("ts", pa.int64()),
+        pa.field("note", pa.string(), nullable=False),  # a delete has null here all the same
+    ]
+)
+TABLE = Definition("t", _SCHEMA, ("id",), ("part",), "ts", 4, False, True, uuid.UUID(int=1))
 SETTINGS = ServiceSettings()
 _DOOR = door_limits(load_settings(WriterSettings, ["--coordinator", "127.0.0.1:1"], prog="writer", about="A writer."))
 
@@ -29,6 +43,7 @@ class Taken:
 
     log: list[object] = field(default_factory=list)
     received: dict[str, ReceiveWindow] = field(default_factory=dict)
+    frames: FrameReader = field(default_factory=lambda: FrameReader(TABLE))
     tallies: dict[str, Tally] = field(default_factory=dict)
     over: bool = False
     why_broken: str = ""

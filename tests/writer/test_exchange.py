@@ -1,7 +1,6 @@
 """Rows between writers over real gRPC: in order, once, across broken connections (rules EX1, EX2, EX4, EX5)."""
 
 import asyncio
-import uuid
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -10,13 +9,11 @@ from pathlib import Path
 from typing import Any, cast
 
 import grpc
-import pyarrow as pa
 import pytest
 
 from headgate_proto.cluster.v1 import exchange_pb2 as wire
 from headgate_runtime.world import SystemClock
 from headgate_tables.backoff import Backoff
-from headgate_tables.hudi.definition import Definition
 from headgate_tables.storage.local import LocalStore
 from headgate_tables.system import SystemIds
 from headgate_writer.attached import AttachedTable, Member
@@ -28,18 +25,8 @@ from headgate_writer.tallies import Tally
 from headgate_writer.windows import WINDOW_BYTES
 from support.arrow_batches import routed
 from support.cutting_proxy import cutting_proxy
-from support.exchange_peers import SETTINGS, Attached, receiving
+from support.exchange_peers import SETTINGS, TABLE, Attached, receiving
 from support.processes import READY_S
-
-SCHEMA = pa.schema(
-    [
-        pa.field("id", pa.int64(), nullable=False),
-        pa.field("part", pa.string()),
-        pa.field("ts", pa.int64()),
-        pa.field("note", pa.string(), nullable=False),  # a delete has null here all the same
-    ]
-)
-TABLE = Definition("t", SCHEMA, ("id",), ("part",), "ts", 4, False, True, uuid.UUID(int=1))
 
 
 def rows(ids: range, note: str = "x") -> RoutedRows:

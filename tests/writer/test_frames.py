@@ -11,12 +11,14 @@ from headgate_proto.cluster.v1 import exchange_pb2 as wire
 from headgate_proto.parts import PART_BYTES
 from headgate_runtime.limits import MAX_MESSAGE_BYTES
 from headgate_tables.hudi.definition import Definition
-from headgate_writer.frames import FRAME_BYTES, decode_rows, encode_rows
+from headgate_writer.frame_reader import FrameReader
+from headgate_writer.frames import FRAME_BYTES, encode_rows
 from headgate_writer.routing import MAX_ROW_BYTES
 from support.arrow_batches import routed
 
 SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64()), ("note", pa.string())])
 TABLE = Definition("t", SCHEMA, ("id",), ("part",), "ts", 4, False, True, uuid.UUID(int=1))
+READER = FrameReader(TABLE)
 
 
 @pytest.mark.parametrize(
@@ -32,7 +34,7 @@ def test_frames_hold_all_rows_in_order_and_fit_a_message(sizes: list[int]) -> No
     if max(sizes) < 10_000:
         # A frame that is cut into parts costs its receiver another copy and decode.
         assert all(wire.ExchangeRequest(frame=wire.Frame(rows=frame.message)).ByteSize() <= PART_BYTES for frame in frames)
-    came = [decode_rows(frame.message) for frame in frames]
+    came = [READER.decode(frame.message) for frame in frames]
     assert [(part.rows.num_rows, part.checksum) for part in came] == [(frame.rows, frame.checksum) for frame in frames]
     assert pa.concat_tables([part.rows for part in came]).equals(rows.rows)
     assert [key for part in came for key in part.keys.to_pylist()] == rows.keys.to_pylist()
@@ -50,5 +52,7 @@ def test_the_checksum_tells_rows_and_buckets_apart() -> None:
     assert checksum("a", "p") == checksum("a", "p")
     assert checksum("a", "p") != checksum("b", "p")
     (frame,) = encode_rows(routed([{"id": "k1", "part": "p", "ts": 1, "note": "a"}], TABLE))
-    moved = wire.Rows(groups=[wire.GroupName(partition="p", bucket=99)], batch=frame.message.batch)
-    assert decode_rows(moved).checksum != frame.checksum
+    moved = wire.Rows(
+        groups=[wire.GroupName(partition="p", bucket=(frame.message.groups[0].bucket + 1) % 4)], batch=frame.message.batch
+    )
+    assert READER.decode(moved).checksum != frame.checksum

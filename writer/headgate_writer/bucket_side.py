@@ -22,6 +22,7 @@ from headgate_tables.writing import change_sink, key_group
 from headgate_writer.attached import AttachedTable, Membership
 from headgate_writer.buffers import Bytes, CheckpointBuffer, FlushCandidate, FlushChoice, MemoryBudget, Portion, next_flush
 from headgate_writer.flushing import FlushedPortion, flush
+from headgate_writer.frame_reader import FrameReader
 from headgate_writer.progress import ProgressReporter
 from headgate_writer.routing import RoutedRows
 from headgate_writer.tallies import Tally, tally_messages
@@ -71,7 +72,7 @@ class BucketSide:
     """One table's bucket side under one (epoch, generation), until ``close`` (rules RO1 to RO3).
 
     ``report`` and ``broken`` send to the owner; after ``broken`` nothing is flushed, and no checkpoint is reported.
-    ``received``: the frames that came over the exchange, by process id of the sender.
+    ``received``: the frames that came over the exchange, by process id of the sender; ``frames``: reads them.
     """
 
     def __init__(
@@ -94,6 +95,7 @@ class BucketSide:
         self._on_broken = broken
         self._sink = change_sink(attached.store, attached.definition, epoch=attached.epoch, process=process)
         self.received: dict[str, ReceiveWindow] = {}
+        self.frames = FrameReader(attached.definition)
         self._checkpoints: dict[int, _Checkpoint] = {}
         self._decided = 0
         self._written = self._flushed = 0
@@ -177,9 +179,7 @@ class BucketSide:
         return self._over
 
     def _checkpoint(self, checkpoint: int, late: str = "") -> _Checkpoint | None:
-        """Returns the checkpoint's state, None after its end or ``over``. ``late``: what came, if it must not come after the
-        end.
-        """
+        """Returns the checkpoint's state, None after its end or ``over``. ``late``: what came, if it must not come then."""
         if self._over:
             return None
         current = None if checkpoint <= self._decided else self._checkpoints.setdefault(checkpoint, _Checkpoint())

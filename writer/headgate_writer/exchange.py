@@ -8,7 +8,6 @@ from concurrent.futures import Executor
 from typing import Final, Protocol, TypeAlias
 
 import grpc
-import pyarrow as pa
 
 from headgate_proto.cluster.v1 import exchange_pb2 as wire
 from headgate_proto.cluster.v1 import exchange_pb2_grpc
@@ -20,7 +19,8 @@ from headgate_runtime.world import Clock
 from headgate_writer.attached import AttachedTable, Member
 from headgate_writer.buffers import MemoryBudget
 from headgate_writer.exchange_stream import ExchangeStream
-from headgate_writer.frames import decode_rows, encode_rows
+from headgate_writer.frame_reader import FrameReader
+from headgate_writer.frames import encode_rows
 from headgate_writer.routing import RoutedRows
 from headgate_writer.tallies import Tally
 from headgate_writer.windows import WINDOW_BYTES, ExchangeError, ReceiveWindow
@@ -111,9 +111,10 @@ class ExchangeSender:
 
 
 class Receiver(Protocol):
-    """A bucket side. ``received``: by process id of the sender; ``over``: rows go nowhere any more."""
+    """A bucket side. ``received``: by process id of the sender; ``frames``: of its table; ``over``: rows go nowhere any more."""
 
     received: dict[str, ReceiveWindow]
+    frames: FrameReader
 
     @property
     def over(self) -> bool: ...
@@ -191,7 +192,7 @@ class ExchangeService(exchange_pb2_grpc.ExchangeServiceServicer):
         rows = None
         match frame.WhichOneof("content"):
             case "rows":
-                rows = await self._decoded(frame.rows)
+                rows = await self._decoded(frame.rows, side.frames)
             case "barrier":
                 pass
             case None:
@@ -216,13 +217,10 @@ class ExchangeService(exchange_pb2_grpc.ExchangeServiceServicer):
             side.report_broken(f"{type(error).__name__}: {error}, while a frame of checkpoint {frame.checkpoint} was taken")
             raise ExchangeError("a frame failed at its receiver, whose log says more") from error
 
-    async def _decoded(self, rows: wire.Rows) -> RoutedRows:
-        try:
-            if rows.ByteSize() < _LARGE:
-                return decode_rows(rows)
-            return await asyncio.get_running_loop().run_in_executor(self._executor, decode_rows, rows)
-        except pa.ArrowException as damaged:
-            raise ExchangeError(f"a frame cannot be read: {damaged}") from damaged
+    async def _decoded(self, rows: wire.Rows, frames: FrameReader) -> RoutedRows:
+        if rows.ByteSize() < _LARGE:
+            return frames.decode(rows)
+        return await asyncio.get_running_loop().run_in_executor(self._executor, frames.decode, rows)
 
     async def _credit(self, arrivals: ReceiveWindow, progress: asyncio.Event, context: ExchangeContext) -> None:
         """What has arrived may be forgotten by its sender; more may come while buckets have room (rule EX4)."""

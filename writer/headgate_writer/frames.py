@@ -1,10 +1,11 @@
-"""Encodes routed rows into frames of an exchange stream, and decodes them. CPU work: for many rows call it off the loop."""
+"""Encodes routed rows into frames of an exchange stream. CPU work: for many rows call it off the loop."""
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +20,12 @@ FRAME_BYTES: Final = PART_BYTES - (96 << 10)
 """Arrow bytes of one frame, about, so that most frames go as one part. A frame has one row more than fits, and that may be the
 largest that a client can send: then it goes in several."""
 
-_OURS: Final = ("_headgate_key", "_headgate_delete", "_headgate_group")
+OURS: Final[Sequence[tuple[str, pa.DataType]]] = (
+    ("_headgate_key", pa.string()),
+    ("_headgate_delete", pa.bool_()),
+    ("_headgate_group", pa.int32()),
+)
+"""The columns behind the table's own (``exchange.proto``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,23 +43,6 @@ def encode_rows(rows: RoutedRows) -> list[EncodedRows]:
     return [_encode(rows, start, stop) for start, stop in itertools.pairwise(cuts)]
 
 
-def decode_rows(frame: wire.Rows) -> RoutedRows:
-    """Returns the rows of a frame, with its checksum; they keep the received bytes alive, and nothing else.
-
-    Raises pa.ArrowException for bytes that ``encode_rows`` did not make.
-    """
-    batch = frame.batch  # once: each access copies it
-    table = pa.ipc.open_stream(pa.py_buffer(batch)).read_all()
-    keys, deletes, group = (_only_chunk(table, name) for name in _OURS)
-    groups = [(group.partition, group.bucket) for group in frame.groups]
-    rows = table.select(range(table.num_columns - len(_OURS)))
-    return RoutedRows.of(rows, keys, deletes, group.to_numpy(), groups, checksum=frame_checksum(groups, batch))
-
-
-def _only_chunk(table: pa.Table, name: str) -> Any:
-    return table[name].chunk(0)
-
-
 def _cuts(rows: RoutedRows) -> list[int]:
     """Returns row numbers from 0 to n; between two of them lie at most ``FRAME_BYTES`` and one row."""
     n = rows.rows.num_rows
@@ -68,7 +57,7 @@ def _encode(rows: RoutedRows, start: int, stop: int) -> EncodedRows:
     used, group = np.unique(rows.group[start:stop], return_inverse=True)
     length = stop - start
     ours = [rows.keys.slice(start, length), rows.deletes.slice(start, length), pa.array(group.astype(np.int32))]
-    schema = pa.schema([*rows.rows.schema, *(pa.field(name, of.type) for name, of in zip(_OURS, ours, strict=True))])
+    schema = pa.schema([*rows.rows.schema, *OURS])
     table = pa.Table.from_arrays([*rows.rows.slice(start, length).columns, *ours], schema=schema)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema) as writer:

@@ -32,7 +32,7 @@ class Limits:
 
     ``wire_bytes``: of the record batch message. ``body_bytes``: uncompressed, as declared, and at most ``ratio`` times the bytes
     on the wire. ``values``: of all columns together, nulls included; a table may store each in 8 bytes, however few it took on
-    the wire. ``cell_bytes``: of one column's value in one row.
+    the wire. ``cell_bytes``: of one column's value in one row. ``compressed``: whether a batch may be.
     """
 
     schema: SchemaLimits = field(default_factory=SchemaLimits)
@@ -42,6 +42,7 @@ class Limits:
     rows: int = 1_000_000
     values: int = 16 << 20
     cell_bytes: int = 1 << 20
+    compressed: bool = True
 
 
 def refuse(code: CodeValue, message: str, fix: str) -> NoReturn:
@@ -102,6 +103,8 @@ def check_batch(message: bytes, limits: Limits) -> int:
         views = batch.elements(4, 8)
     except DamagedError as damage:
         corrupt(f"the rows are no Arrow IPC message: {damage}")
+    if compressed and not limits.compressed:
+        corrupt("the batch is compressed")
     _check_parts(nodes, buffers, views, limits)
     if rows < 0 or (nodes < 0).any():
         corrupt("the batch declares a negative length")
