@@ -181,7 +181,10 @@ async def raw_connection(address: str, tls: ssl.SSLContext | None = None) -> Asy
         finally:
             for task in (serving, *waiting):
                 task.cancel()
-            writer.close()
+            if tls is None:
+                writer.close()
+            else:  # a server that goes on to send would make an orderly end of TLS an error
+                writer.transport.abort()
             with contextlib.suppress(ConnectionError):
                 await writer.wait_closed()
 
