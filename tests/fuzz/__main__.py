@@ -18,7 +18,8 @@ from random import Random
 import grpc
 
 import headgate.aio
-from fuzz.calls import SCHEMA, TABLE, Caller
+from fuzz.calls import EXCHANGE, SCHEMA, TABLE, TAKEN, UNREADABLE, Caller
+from fuzz.targets import Target
 from support.access import role, write_access
 from support.cluster import Cluster
 from support.methods import SERVED
@@ -27,6 +28,8 @@ from support.readers import read_by_hudi_rs
 VICTIM = "victim"
 STRANGER_TOKEN, VICTIM_TOKEN, CLUSTER_TOKEN = "stranger-token", "victim-token", "cluster-token"
 COORDINATOR = ["--checkpoint-interval", "500ms", "--checkpoint-min-interval", "100ms"]
+LOOK_S = 0.05
+"""Between two looks at where the strangers' table stands: frames of an older generation are refused unread."""
 LONGEST_FLUSH_S = 120.0
 """Most that a row of the victim may wait; with `--cluster`, from the end of the attack."""
 
@@ -75,8 +78,11 @@ def _run(options: argparse.Namespace, folder: Path) -> int:
     lost, more = len(sent - set(there)), len(there) - len(sent)
     rose = generation > 1 and not options.cluster
     print(f"{calls:,} calls; {len(sent):,} rows of the victim, {lost} of them lost, {more} too many; generation {generation}")
+    deaf = options.cluster and not any(outcomes[EXCHANGE, each] for each in (TAKEN, UNREADABLE))
+    if deaf:
+        print("NO FRAME OF THE EXCHANGE WAS READ, so this run says nothing about them")
     print("no process ended" if not rose else "A STRANGER MADE THE VICTIM'S TABLE GIVE A GENERATION UP")
-    return 1 if strange or lost or more or rose or late > LONGEST_FLUSH_S else 0
+    return 1 if strange or lost or more or rose or deaf or late > LONGEST_FLUSH_S else 0
 
 
 async def _attack(cluster: Cluster, options: argparse.Namespace) -> tuple[set[str], float, int, Counter[tuple[str, str]]]:
@@ -89,11 +95,13 @@ async def _attack(cluster: Cluster, options: argparse.Namespace) -> tuple[set[st
             await hg.create_table(name, SCHEMA, key="id", partition_by="part", ordering="ts", buckets=2)
         end = time.monotonic() + 60 * options.minutes
         channels = {part: grpc.aio.insecure_channel(cluster.address_of(part)) for part in SERVED}
+        target = Target()
         try:
             async with asyncio.TaskGroup() as tasks:
                 sending = tasks.create_task(_send(hg, end))
+                tasks.create_task(_follow(hg, target, cluster.address_of("writer-1"), end))
                 for number in range(options.strangers):
-                    caller = Caller(channels, token, Random(f"{options.seed} {number}"))
+                    caller = Caller(channels, token, Random(f"{options.seed} {number}"), target if options.cluster else None)
                     tasks.create_task(_bother(caller, end, outcomes))
         finally:
             for channel in channels.values():
@@ -106,6 +114,13 @@ async def _attack(cluster: Cluster, options: argparse.Namespace) -> tuple[set[st
 async def _bother(caller: Caller, end: float, outcomes: Counter[tuple[str, str]]) -> None:
     while time.monotonic() < end:
         outcomes[await caller.call_once()] += 1
+
+
+async def _follow(hg: headgate.aio.Headgate, target: Target, writer: str, end: float) -> None:
+    """Keeps the target right while generations rise."""
+    while time.monotonic() < end:
+        target.note(await hg.status(TABLE), writer)
+        await asyncio.sleep(LOOK_S)
 
 
 async def _send(hg: headgate.aio.Headgate, end: float) -> tuple[set[str], float]:

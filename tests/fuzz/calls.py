@@ -11,12 +11,15 @@ from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 
 from fuzz.arrow import draw_batch, draw_schema
+from fuzz.frames import draw_frame, draw_frame_batch
 from fuzz.messages import Vocabulary, draw
+from fuzz.targets import Target
 from headgate_proto.api.v1 import ingest_pb2, tables_pb2
 from headgate_proto.cluster.v1 import compaction_pb2, coordination_pb2, exchange_pb2
 from support.arrow_batches import batch, rows_message, schema_message
 from support.methods import METHODS
 
+EXCHANGE, TAKEN, UNREADABLE = "Exchange", "a frame was taken", "a frame was unreadable"
 TABLE = "noise"
 """The table that strangers may send rows to. The victim's has another name, which no drawn message says."""
 _COLUMNS: dict[str, pa.DataType] = {"id": pa.string(), "part": pa.string(), "ts": pa.int64(), "note": pa.string()}
@@ -25,23 +28,35 @@ ROWS = pa.RecordBatch.from_pydict({"id": ["a", "b"], "part": ["p", "p"], "ts": [
 VOCABULARY = Vocabulary(
     names=(TABLE, "c", "d", "id", "part", "ts", "note", "127.0.0.1:1", "p", "20200101000000000", "hoodie.keep.max.commits"),
     blobs=(schema_message(SCHEMA), rows_message(ROWS), rows_message(ROWS, "zstd"), schema_message(pa.schema([]))),
-    makers={"schema": draw_schema, "rows": lambda random: draw_batch(random, ROWS)},
+    makers={
+        "schema": draw_schema,
+        "rows": lambda random: draw_batch(random, ROWS),
+        "batch": lambda random: draw_frame_batch(random, ROWS),
+    },
 )
+_OF_SERVICES = [named for named in METHODS if (named[1].containing_service.file.package or "").startswith("headgate.cluster")]
 LONGEST_S = 5.0
 """A call is given up after this; a stream that the other end keeps open is no mistake."""
 
 
 class Caller:
-    """One stranger with one token; ``random`` decides everything that it says."""
+    """One stranger with one token; ``random`` decides everything that it says.
 
-    def __init__(self, channels: dict[str, grpc.aio.Channel], token: str, random: Random) -> None:
+    ``target``: where frames would be taken; None: the token is not a service's, and methods of services are called as others are.
+    """
+
+    def __init__(self, channels: dict[str, grpc.aio.Channel], token: str, random: Random, target: Target | None = None) -> None:
         self._channels = channels
         self._metadata = (("authorization", f"Bearer {token}"),)
         self._random = random
+        self._target = target or Target()
+        self._methods = [*METHODS, *(_OF_SERVICES * 5 if target else ())]
 
     async def call_once(self) -> tuple[str, str]:
-        """One call of any method. Returns its name and how it ended: a status, or "open" when it was given up."""
-        part, method = self._random.choice(METHODS)
+        """One call of any method. Returns its name and how it ended: a status, "open" when its time was over, or what became of a
+        frame.
+        """
+        part, method = self._random.choice(self._methods)
         says = self._messages(method)
         path = f"/{method.containing_service.full_name}/{method.name}"
         make: Any = (
@@ -51,9 +66,9 @@ class Caller:
         call = make(_paced(said), metadata=self._metadata) if method.client_streaming else make(said[0], metadata=self._metadata)
         try:
             async with asyncio.timeout(LONGEST_S):
-                async for _ in call:
-                    pass
-                return method.name, (await call.code()).name
+                answers = [answer async for answer in call]
+                status = (await call.code()).name
+                return method.name, _of_frames(answers) or status if method.name == EXCHANGE else status
         except grpc.aio.AioRpcError as failed:
             # grpcio hides the status of a call from whoever writes on it at the moment of its end.
             hidden = failed.details() == "Internal error from Core"
@@ -69,7 +84,9 @@ class Caller:
             if "table" in drawn.DESCRIPTOR.fields_by_name and self._random.random() < 0.7:
                 drawn.table = TABLE  # what an operator asks of no table is refused before it is looked at
             return [self._nearly_right(drawn) if isinstance(drawn, tables_pb2.CreateTableRequest) else drawn]
-        rest = [draw(method.input_type, self._random, VOCABULARY) for _ in range(self._random.randint(1, 12))]
+        fewest = 0 if method.name == EXCHANGE else 1  # what follows a frame may end the stream before its answer is there
+        most = self._random.choice((fewest, 12))
+        rest = [draw(method.input_type, self._random, VOCABULARY) for _ in range(self._random.randint(fewest, most))]
         return [*self._opening(method.name), *rest] if self._random.random() < 0.8 else rest
 
     def _nearly_right(self, drawn: tables_pb2.CreateTableRequest) -> tables_pb2.CreateTableRequest:
@@ -108,8 +125,17 @@ class Caller:
                 hello = compaction_pb2.CompactorHello(process=process, host="stranger")
                 return [compaction_pb2.WorkRequest(hello=hello)]
             case _:
-                name = exchange_pb2.StreamName(table=TABLE, epoch=1, generation=1, sender=process, receiver=process)
-                return [exchange_pb2.ExchangeRequest(name=name)]
+                frame = draw_frame(self._random, ROWS, self._target.checkpoint)
+                name = self._target.stream(TABLE, process)
+                return [exchange_pb2.ExchangeRequest(name=name), exchange_pb2.ExchangeRequest(frame=frame)]
+
+
+def _of_frames(answers: Sequence[bytes]) -> str:
+    """What the answers of an exchange say about frames; "" nothing."""
+    said = [exchange_pb2.ExchangeResponse.FromString(answer) for answer in answers]
+    if any(each.credit.last_number for each in said):
+        return TAKEN
+    return UNREADABLE if any(each.refused.why.startswith("a frame cannot be read") for each in said) else ""
 
 
 async def _paced(messages: Sequence[bytes]) -> Any:

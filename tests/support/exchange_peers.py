@@ -14,6 +14,7 @@ from headgate_proto.cluster.v1 import exchange_pb2 as wire
 from headgate_proto.cluster.v1.exchange_pb2_grpc import add_ExchangeServiceServicer_to_server
 from headgate_runtime.grpc_server import Server
 from headgate_runtime.settings import ServiceSettings, load_settings
+from headgate_tables.arrow import Field
 from headgate_tables.hudi.definition import Definition
 from headgate_writer.buffers import MemoryBudget
 from headgate_writer.exchange import ExchangeService
@@ -24,15 +25,13 @@ from headgate_writer.settings import WriterSettings
 from headgate_writer.tallies import Tally
 from headgate_writer.windows import ReceiveWindow
 
-_SCHEMA = pa.schema(
-    [
-        pa.field("id", pa.int64(), nullable=False),
-        pa.field("part", pa.string()),
-        pa.field("ts", pa.int64()),
-        pa.field("note", pa.string(), nullable=False),  # a delete has null here all the same
-    ]
-)
-TABLE = Definition("t", _SCHEMA, ("id",), ("part",), "ts", 4, False, True, uuid.UUID(int=1))
+_FIELDS: list[Field] = [
+    pa.field("id", pa.int64(), nullable=False),
+    pa.field("part", pa.string()),
+    pa.field("ts", pa.int64()),
+    pa.field("note", pa.string(), nullable=False),  # a delete has null here all the same
+]
+TABLE = Definition("t", pa.schema(_FIELDS), ("id",), ("part",), "ts", 4, False, True, uuid.UUID(int=1))
 SETTINGS = ServiceSettings()
 _DOOR = door_limits(load_settings(WriterSettings, ["--coordinator", "127.0.0.1:1"], prog="writer", about="A writer."))
 

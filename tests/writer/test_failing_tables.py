@@ -42,6 +42,10 @@ def plant(monkeypatch: pytest.MonkeyPatch, work: str, bad: Definition | None) ->
     monkeypatch.setattr(module, name, fail)
 
 
+def _fail(*_: object) -> None:
+    raise KeyError("x")
+
+
 async def second_table(made: Cluster, folder: Path) -> tuple[Cluster, Producer]:
     """Another table of the same writer, and an open channel of it."""
     table = create(folder)
@@ -168,7 +172,7 @@ async def test_a_table_that_cannot_be_attached_is_reported_and_the_next_attachme
     async with cluster(tmp_path) as made:
         lost = await made.channel()
         with monkeypatch.context() as planted:
-            planted.setattr(Pipeline, "__init__", lambda *_: {}["x"])
+            planted.setattr(Pipeline, "__init__", _fail)
             made.owned.generation = 2
             made.owned.attach(made.links)
             assert "KeyError: 'x'" in (await made.links[0].report("broken")).why

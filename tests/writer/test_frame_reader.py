@@ -10,27 +10,28 @@ import pyarrow as pa
 import pytest
 
 from headgate_proto.cluster.v1 import exchange_pb2 as wire
+from headgate_tables.arrow import Array, Field
 from headgate_tables.hudi.definition import Definition
 from headgate_writer.frame_reader import FrameReader
 from headgate_writer.frames import encode_rows
 from headgate_writer.windows import ExchangeError
 from support.arrow_batches import routed, rows_message, schema_message
 
-SCHEMA = pa.schema(
-    [
-        pa.field("id", pa.int64(), nullable=False),
-        pa.field("part", pa.string()),
-        pa.field("ts", pa.int64()),
-        pa.field("tags", pa.list_(pa.string())),
-        pa.field("note", pa.string()),
-    ]
-)
+_FIELDS: list[Field] = [
+    pa.field("id", pa.int64(), nullable=False),
+    pa.field("part", pa.string()),
+    pa.field("ts", pa.int64()),
+    pa.field("tags", pa.list_(pa.string())),
+    pa.field("note", pa.string()),
+]
+SCHEMA = pa.schema(_FIELDS)
 TABLE = Definition("t", SCHEMA, ("id",), ("part",), "ts", 4, False, True, uuid.UUID(int=1))
 READER = FrameReader(TABLE)
 END = b"\xff\xff\xff\xff\0\0\0\0"
 GROUPS = [wire.GroupName(partition="p", bucket=0), wire.GroupName(partition="q", bucket=3)]
 
-Columns = dict[str, pa.Array]
+BASE: dict[str, pa.DataType] = {"id": pa.string(), "part": pa.string(), "ts": pa.int64()}
+Columns = dict[str, Array]
 
 
 def right() -> Columns:
@@ -59,7 +60,7 @@ def frame(batch: pa.RecordBatch, groups: Sequence[wire.GroupName] = GROUPS) -> w
     return wire.Rows(groups=groups, batch=schema_message(batch.schema) + rows_message(batch) + END)
 
 
-def with_column(name: str, column: pa.Array) -> wire.Rows:
+def with_column(name: str, column: Array) -> wire.Rows:
     return frame(batch_of({**right(), name: column}))
 
 
@@ -91,7 +92,7 @@ def pieces(*shape: str) -> wire.Rows:
     return wire.Rows(groups=GROUPS, batch=b"".join(made[each] for each in shape))
 
 
-def dictionary() -> pa.Array:
+def dictionary() -> Array:
     return pa.array(["x", "y", "x"]).dictionary_encode()
 
 
@@ -171,7 +172,7 @@ def test_a_table_of_every_kind_of_column_is_read() -> None:
         "t": pa.timestamp("us", "UTC"),
         "day": pa.date32(),
     }
-    schema = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64()), *kinds.items()])
+    schema = pa.schema({**BASE, **kinds})
     table = Definition("t", schema, ("id",), ("part",), "ts", 4, False, True, uuid.UUID(int=1))
     row: dict[str, Any] = {
         "id": "1",
@@ -191,7 +192,7 @@ def test_a_table_of_every_kind_of_column_is_read() -> None:
 def test_buffers_that_share_their_bytes_are_refused() -> None:
     """What counts in memory would be less than what merging the rows takes: 1,000 columns of the same megabyte."""
     names = [f"c{n}" for n in range(40)]
-    schema = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64()), *((name, pa.string()) for name in names)])
+    schema = pa.schema({**BASE, **dict.fromkeys(names, pa.string())})
     table = Definition("t", schema, ("id",), ("part",), "ts", 4, False, True, uuid.UUID(int=1))
     values = [f"{n:02d}" + "x" * 1_000 for n in range(40)]
     (sent,) = encode_rows(routed([{"id": "1", "part": "p", "ts": 1, **dict(zip(names, values, strict=True))}], table))

@@ -6,7 +6,7 @@ false or broken all the same. Nothing is copied, and each check runs once for al
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -59,7 +59,8 @@ class FrameReader:
             raise _unreadable(refused.error.message) from refused
         except (pa.ArrowException, OSError) as damaged:
             raise _unreadable(str(damaged).partition("\n")[0]) from damaged
-        keys, deletes, group = rows.columns[-len(OURS) :]
+        keys, flags, group = rows.columns[-len(OURS) :]
+        deletes = cast("pa.BooleanArray", flags)
         groups = [(each.partition, each.bucket) for each in frame.groups]
         numbers = self._group_numbers(group, groups)
         if keys.null_count or deletes.null_count:

@@ -87,7 +87,7 @@ def _check_field(column: DeclaredField) -> None:
         refuse(errors_pb2.CODE_SCHEMA, f"column {column.name} has an extension type", "Send its storage type.")
 
 
-def check_batch(message: bytes, limits: Limits) -> int:
+def check_batch(message: bytes | memoryview, limits: Limits) -> int:
     """Returns the uncompressed bytes that the message declares.
 
     Raises RpcError unless it is an Arrow IPC record batch message within the limits.

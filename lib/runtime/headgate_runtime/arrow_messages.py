@@ -74,7 +74,7 @@ class Spelled:
         return found
 
 
-def open_message(message: bytes, kind: int, name: str, metadata: int) -> tuple[Table, memoryview, Spelled]:
+def open_message(message: bytes | memoryview, kind: int, name: str, metadata: int) -> tuple[Table, memoryview, Spelled]:
     """The header of an encapsulated message of that kind, its body, and the count of what it spells, its metadata included.
 
     ``metadata``: how many key-value pairs it may have. Raises DamagedError, RpcError (CODE_TOO_LARGE).
