@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 from headgate_tables import hudi
 from headgate_tables.commitlog import commit_log
-from headgate_tables.errors import CorruptFileError, MissingFileError, TablesError, UnsupportedTableError
+from headgate_tables.errors import CorruptFileError, MissingFileError, SchemaError, TablesError, UnsupportedTableError
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.properties import PROPERTIES_PATH
 from support.damage import changed, flip, full, layered_table, text, wrong_paths
@@ -113,6 +114,24 @@ def test_a_wrong_checksum_of_the_properties_is_reported(table: hudi.Table) -> No
     message = "hoodie.properties has the checksum"
     with changed(path, renamed), refused(CorruptFileError, message, "correct hoodie.table.checksum"):
         hudi.open_table(table.url)
+
+
+def test_properties_that_order_a_table_of_spark_by_a_column_that_it_lacks_are_reported(tmp_path: Path) -> None:
+    path = Path(unpack("h120_v8_mor_parquetlog", tmp_path))
+    properties = path / PROPERTIES_PATH
+    properties.write_bytes(
+        re.sub(rb"(?m)^(hoodie.table.(?:precombine.field|ordering.fields)=).*$", rb"\1sequel", properties.read_bytes())
+    )
+    with refused(CorruptFileError, f"{PROPERTIES_PATH} orders the table by 'sequel'", RESTORE):
+        hudi.open_table(str(path)).scan().to_table()
+
+
+def test_properties_that_part_a_table_of_spark_by_a_column_that_it_lacks_are_reported(tmp_path: Path) -> None:
+    path = Path(unpack("h120_v8_mor_bucket_part2_url", tmp_path))
+    properties = path / PROPERTIES_PATH
+    properties.write_bytes(re.sub(rb"(?m)^(hoodie.table.partition.fields=)\w+", rb"\1elsewhere", properties.read_bytes()))
+    with pytest.raises(SchemaError, match="the table has no column 'elsewhere'"):
+        hudi.open_table(str(path)).scan(filter="amount > 0").to_table()
 
 
 def test_properties_that_vanish_stop_an_open_handle(table: hudi.Table) -> None:

@@ -8,6 +8,7 @@ from headgate_tables.commitlog.fields import Json
 from headgate_tables.errors import CorruptFileError, UnsupportedTableError
 from headgate_tables.face.operation import Operation, PinnedFile
 from headgate_tables.hudi.definition import Definition
+from headgate_tables.hudi.services.owned import read_operation
 from headgate_tables.hudi.services.stuck import StuckSlice
 from support.tables import create
 
@@ -77,6 +78,12 @@ def test_an_operation_is_read_as_it_was_written() -> None:
 def test_an_operation_that_cannot_be_read_is_reported_as_damage(content: Json) -> None:
     with pytest.raises(CorruptFileError, match="a PLAN slot holds an operation that cannot be read"):
         Operation.decode(content)
+
+
+@pytest.mark.parametrize("output", ["no base file", "f-0_0-0-0_20260101000000001.parquet", "f-1_0-0-0_20260101000000000.parquet"])
+def test_an_operation_that_would_write_what_no_reader_takes_for_its_output_is_reported_as_damage(output: str) -> None:
+    with pytest.raises(CorruptFileError, match=f"the plan of 20260101000000000 would write '{output}'"):
+        read_operation(["p", "f-0", None, [], output], "20260101000000000")
 
 
 def test_the_record_of_a_stuck_slice_is_read_as_it_was_written_or_refused() -> None:

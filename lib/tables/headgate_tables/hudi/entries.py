@@ -8,9 +8,11 @@ import numpy as np
 import pyarrow as pa
 
 from headgate_tables.arrow import Array, ChunkedArray, pc
+from headgate_tables.errors import CorruptFileError
 from headgate_tables.hudi.log.reader import DeleteBlock
 from headgate_tables.hudi.merge import Entries, Mask
 from headgate_tables.hudi.parquet_checks import damaged
+from headgate_tables.hudi.properties import PROPERTIES_PATH
 from headgate_tables.hudi.schema.conform import conform
 from headgate_tables.hudi.schema.meta_columns import IS_DELETED, OPERATION, RECORD_KEY
 
@@ -18,9 +20,17 @@ _DELETE_OPERATION = "D"
 
 
 class EntryReader:
-    """Reads the entries of one table. ``ordering``: its ordering column, or None; ``schema``: with meta columns."""
+    """Reads the entries of one table. ``ordering``: its ordering column, or None; ``schema``: with meta columns.
+
+    Raises CorruptFileError when the schema lacks that column.
+    """
 
     def __init__(self, schema: pa.Schema, ordering: str | None) -> None:
+        if ordering and ordering not in schema.names:
+            raise CorruptFileError(
+                f"{PROPERTIES_PATH} orders the table by {ordering!r}, which is none of its columns",
+                fix="Restore the file from a copy, or correct the name in it.",
+            )
         self.ordering = ordering
         self.kind: pa.DataType | None = schema.field(ordering).type if ordering else None
         self.key_names = [RECORD_KEY, *([ordering] if ordering else [])]

@@ -104,6 +104,7 @@ class Scan:
 
     def _values(self, path: str) -> dict[str, object]:
         layout = self._layout
+        _check_names(layout.partition_by, self._snapshot.schema)
         spec = PartitionSpec(layout.partition_by, layout.hive_style, layout.url_encode)
         return parse_partition_path(path, spec, [self._snapshot.schema.field(name).type for name in layout.partition_by])
 

@@ -4,9 +4,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from headgate_tables.commitlog.commit_log import CommitLog
+from headgate_tables.commitlog.fields import Json
+from headgate_tables.errors import CorruptFileError
 from headgate_tables.face.operation import Operation, Plan
 from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi.definition import Definition, Layout, avro_schema
+from headgate_tables.hudi.log.names import parse_base_name
 from headgate_tables.hudi.services.stuck import Key, StuckSlice, stuck_slices
 from headgate_tables.hudi.snapshot import Snapshots
 from headgate_tables.hudi.view import FileSystemView
@@ -61,6 +64,18 @@ class Owned:
 
 
 def open_plans(log: CommitLog) -> dict[str, Plan]:
-    """Plans that are neither done nor cancelled."""
+    """Plans that are neither done nor cancelled. Raises CorruptFileError."""
     found = sorted(log.state.plans.items())
-    return {instant: Plan(instant, tuple(map(Operation.decode, operations))) for instant, operations in found}
+    return {instant: Plan(instant, tuple(read_operation(each, instant) for each in operations)) for instant, operations in found}
+
+
+def read_operation(content: Json, instant: str) -> Operation:
+    """One of a PLAN slot. Raises CorruptFileError, also for an output that no reader would take for this plan's (rule W4)."""
+    operation = Operation.decode(content)
+    name = parse_base_name(operation.output)
+    if name is None or (name.file_id, name.instant) != (operation.file_id, instant):
+        raise CorruptFileError(
+            f"the plan of {instant} would write {operation.output!r} for file group {operation.file_id!r}",
+            fix="Restore the commit log from a copy of the table.",
+        )
+    return operation
