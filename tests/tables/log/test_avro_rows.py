@@ -11,7 +11,7 @@ from typing import Any
 import fastavro
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from headgate_tables.errors import CorruptFileError, TablesError, UnsupportedTableError
@@ -198,8 +198,10 @@ def test_any_block_is_read_as_fastavro_wrote_it(block: tuple[Json, list[Row]]) -
 
 
 @given(blocks(), st.data())
-@settings(max_examples=200, deadline=None)
-def test_damaged_bytes_are_a_typed_error_or_rows_in_step(block: tuple[Json, list[Row]], data: st.DataObject) -> None:
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_damaged_bytes_are_a_typed_error_or_rows_in_step(
+    capfd: pytest.CaptureFixture[str], block: tuple[Json, list[Row]], data: st.DataObject
+) -> None:
     schema, rows = block
     content = bytearray(content_of(schema, rows).to_pybytes())
     for _ in range(data.draw(st.integers(1, 3))):
@@ -208,6 +210,7 @@ def test_damaged_bytes_are_a_typed_error_or_rows_in_step(block: tuple[Json, list
     with contextlib.suppress(TablesError):
         decoded = decode(buffer, json.dumps(schema), None, "f")
         assert decoded.num_rows == struct.unpack_from(">i", content, 4)[0]
+    assert capfd.readouterr().err == "", "the decoder panicked"
 
 
 # --- real ones ---
@@ -289,6 +292,37 @@ def test_a_wrong_row_length_is_an_error_even_when_the_sum_is_right() -> None:
     content[second + 3] -= 1
     with pytest.raises(CorruptFileError, match="f: an Avro block is damaged"):
         decode(pa.py_buffer(bytes(content)), json.dumps(SCHEMA), None, "f")
+
+
+@pytest.mark.parametrize("byte", [0x00, 0x01, 0x04, 0x7F, 0x80, 0xFF])
+def test_no_byte_of_a_block_makes_a_library_print(capfd: pytest.CaptureFixture[str], byte: int) -> None:
+    content = content_of(SCHEMA, ROWS).to_pybytes()
+    for at in range(4, len(content)):
+        with contextlib.suppress(CorruptFileError):
+            decode(pa.py_buffer(content[:at] + bytes([byte]) + content[at + 1 :]), json.dumps(SCHEMA), None, "f")
+    assert capfd.readouterr().err == ""
+
+
+def test_a_branch_that_a_union_does_not_have_is_an_error() -> None:
+    content = bytearray(content_of(record(a=["null", "long"]), [{"a": 1}]).to_pybytes())
+    assert content[12:] == b"\x02\x02"
+    content[12] = 4
+    with pytest.raises(CorruptFileError, match="f: an Avro block is damaged"):
+        decode(pa.py_buffer(bytes(content)), json.dumps(record(a=["null", "long"])), None, "f")
+
+
+def test_an_int_of_more_than_32_bits_is_an_error() -> None:
+    content = content_of(record(a="long"), [{"a": 2**32 + 5}])
+    with pytest.raises(CorruptFileError, match="f: an Avro block is damaged, a value is out of range"):
+        decode(content, json.dumps(record(a="int")), None, "f")
+
+
+def test_arrays_of_very_different_lengths_are_read_at_the_price_of_single_rows() -> None:
+    schema = record(a={"type": "array", "items": "long"})
+    rows = [{"a": list(range(20_000))}, *({"a": [1]} for _ in range(10))]
+    content = content_of(schema, rows)
+    assert avro_rows._decode_columns(content, len(rows), avro_rows._shape(json.dumps(schema)), ["a"]) is None
+    assert decode(content, json.dumps(schema), None, "f").to_pylist() == rows
 
 
 def test_a_schema_that_is_not_the_rows_own_is_an_error() -> None:

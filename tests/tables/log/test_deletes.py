@@ -1,5 +1,6 @@
 """Delete records: bytes, wrappers, and what is made of other writers' and damaged blocks."""
 
+import contextlib
 import datetime as dt
 import io
 import struct
@@ -10,12 +11,13 @@ import fastavro
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from headgate_tables.errors import CorruptFileError, NullOrderingError, TablesError, UnsupportedTableError, UnsupportedTypeError
 from headgate_tables.hudi.log import deletes
-from headgate_tables.hudi.log.avro_binary import read_varint, varint, varint_sizes, varints
+from headgate_tables.hudi.log.avro_binary import read_varint, varint, varints
+from headgate_tables.hudi.log.avro_walk import Walk
 from headgate_tables.hudi.log.block import BlockKind, read_blocks
 from headgate_tables.hudi.log.delete_list import DELETE_LIST, decode_list
 from headgate_tables.hudi.log.deletes import DeleteRows, check_ordering_type, decode, encode
@@ -172,7 +174,11 @@ def test_decimals_are_written_in_the_fewest_bytes(values: list[Decimal]) -> None
 def test_numbers_of_any_size_take_the_bytes_that_avro_gives_them(numbers: list[int]) -> None:
     encoded = varints(np.array(numbers, dtype=np.int64)).to_pylist()
     assert encoded == [varint(number) for number in numbers]
-    assert varint_sizes(np.array(numbers, dtype=np.int64)).tolist() == [len(raw) for raw in encoded]
+    raw = np.frombuffer(b"".join(encoded), dtype=np.uint8)
+    sizes = np.array([len(each) for each in encoded], dtype=np.int64)
+    read, ends = Walk(raw).numbers(np.cumsum(sizes) - sizes) if numbers else ([], np.cumsum(sizes))
+    assert list(read) == numbers
+    assert np.array_equal(ends, np.cumsum(sizes))
     assert [read_varint(memoryview(raw), 0) for raw in encoded] == [
         (number, len(raw)) for number, raw in zip(numbers, encoded, strict=True)
     ]
@@ -260,9 +266,11 @@ def test_a_block_cut_anywhere_is_an_error() -> None:
             decode(content.slice(0, cut), "f")
 
 
-@settings(deadline=None)  # what a library prints of its first panic takes 0.4 s
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
-def test_damaged_bytes_are_a_typed_error_or_what_avro_makes_of_them(data: st.DataObject) -> None:
+def test_damaged_bytes_are_a_typed_error_or_what_avro_makes_of_them(
+    capfd: pytest.CaptureFixture[str], data: st.DataObject
+) -> None:
     long = "x" * data.draw(st.sampled_from([1, 600]))
     content = bytearray(encode(pa.array(["key1", long, "key3"]), "part", pa.array([1, 200, -(2**40)])).to_pybytes())
     for _ in range(data.draw(st.integers(1, 3))):
@@ -278,6 +286,16 @@ def test_damaged_bytes_are_a_typed_error_or_what_avro_makes_of_them(data: st.Dat
     else:
         assert as_lists(decode(buffer, "f")) == expected
         assert columns is None or as_lists(DeleteRows(*columns)) == expected
+    assert capfd.readouterr().err == "", "the decoder panicked"
+
+
+@pytest.mark.parametrize("byte", [0x01, 0x7F, 0x80, 0xFF])
+def test_no_byte_of_a_large_block_makes_a_library_print(capfd: pytest.CaptureFixture[str], byte: int) -> None:
+    content = encode(pa.array(["x" * 1100, "key2"]), "part", pa.array([200, -(2**40)])).to_pybytes()
+    for at in [*range(8, 20), *range(len(content) - 40, len(content))]:
+        with contextlib.suppress(CorruptFileError):
+            decode(pa.py_buffer(content[:at] + bytes([byte]) + content[at + 1 :]), "f")
+    assert capfd.readouterr().err == ""
 
 
 # --- ordering columns ---

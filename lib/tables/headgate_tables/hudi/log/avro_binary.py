@@ -28,7 +28,8 @@ def decode_records(fields: list[AvroField], count: int, run: pa.Buffer, columns:
     """``count`` records that lie one after the other in ``run``, or None when polars cannot read them.
 
     ``fields``: of the physical record schema. ``columns``: names to return, in the schema's order; None = all. Strings
-    and binaries come as views, lists with 64-bit offsets. Bytes after the last record go unnoticed: the caller checks.
+    and binaries come as views, lists with 64-bit offsets. The bytes have to be what ``fields`` say (``avro_walk``): polars panics
+    on a length that leads out of them, and prints that on stderr.
     """
     # Not at the top: half a second and 30 MB, which processes that only write never need (test_importing_the_library_is_cheap).
     import polars as pl
@@ -41,7 +42,7 @@ def decode_records(fields: list[AvroField], count: int, run: pa.Buffer, columns:
     try:
         frame = pl.read_avro(io.BytesIO(container), columns=columns)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError):
-        # Polars panics on bytes that do not fit the schema: the caller then reads row by row and names the damage.
+        # Text that is no Unicode, say. The caller then reads row by row and names the damage.
         return None
     table: pa.Table = frame.to_arrow(compat_level=pl.CompatLevel.newest())
     return table if table.num_rows == count else None
@@ -198,13 +199,6 @@ def varints(numbers: npt.NDArray[np.int64]) -> Array:
     used[:, 1:] = more[:, :-1]
     encoded = groups.astype(np.uint8) | (more.astype(np.uint8) << 7)
     return ragged(encoded, used)
-
-
-def varint_sizes(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Number of bytes that each number takes."""
-    rest = ((numbers << 1) ^ (numbers >> 63)).view(np.uint64)
-    limits = np.uint64(1) << (7 * np.arange(1, 10, dtype=np.uint64))
-    return np.searchsorted(limits, rest, side="right").astype(np.int64) + 1
 
 
 def ragged(cells: npt.NDArray[np.uint8], used: npt.NDArray[np.bool_]) -> Array:

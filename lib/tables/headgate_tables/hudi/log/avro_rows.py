@@ -1,7 +1,7 @@
 """Rows of an AVRO_DATA block (Hudi: HoodieAvroDataBlock): a version, a count, and per record its length and Avro bytes.
 
-The fast path decodes the block in place: it declares the four length bytes in front of each record to be a ``float``
-column, which then shows whether the decoder kept step with the records.
+The fast path walks over the block, and then decodes it in place: it declares the four length bytes in front of each record to be
+a ``float`` column, which then shows whether the decoder kept step with the records.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Any
 
 import fastavro
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from headgate_tables.arrow import ChunkedArray, buffer_bytes
 from headgate_tables.errors import CorruptFileError, TablesError, UnsupportedTableError
 from headgate_tables.hudi.log.avro_binary import decode_records, physical, restore
+from headgate_tables.hudi.log.avro_walk import OutOfStepError, row_lengths
 from headgate_tables.hudi.schema.avro_json import AvroField, AvroSchema, AvroType
 from headgate_tables.hudi.schema.avro_to_arrow import arrow_schema
 
@@ -68,24 +68,17 @@ def row_count(content: pa.Buffer, where: str) -> int:
 
 
 def _decode_columns(content: pa.Buffer, count: int, shape: AvroType, names: list[str]) -> pa.Table | None:
-    fields: list[AvroField] = [{"name": _LENGTH, "type": "float"}, *shape["fields"]]
     run = content.slice(_PREFIX)
+    try:
+        lengths = row_lengths(shape["fields"], memoryview(run).cast("B"), count)
+    except OutOfStepError:
+        return None
+    fields: list[AvroField] = [{"name": _LENGTH, "type": "float"}, *shape["fields"]]
     decoded = decode_records(fields, count, run, [_LENGTH, *names])
     if decoded is None:
         return None
-    lengths = np.frombuffer(buffer_bytes(_one(decoded.column(_LENGTH)), 1), dtype=">i4", count=count).astype(np.int64)
-    return decoded if _in_step(lengths, np.frombuffer(memoryview(run), dtype=np.uint8)) else None
-
-
-def _in_step(lengths: npt.NDArray[np.int64], run: npt.NDArray[np.uint8]) -> bool:
-    """Whether each length that the decoder read says where the next one is: then it began every row at the right byte."""
-    starts = np.cumsum(lengths + 4) - (lengths + 4)
-    if (lengths < 0).any() or starts[-1] + 4 + lengths[-1] != len(run):
-        return False
-    stored = np.zeros(len(starts), dtype=np.int64)
-    for place in range(4):
-        stored = (stored << 8) | run[starts + place]
-    return bool((stored == lengths).all())
+    read = np.frombuffer(buffer_bytes(_one(decoded.column(_LENGTH)), 1), dtype=">i4", count=count)
+    return decoded if np.array_equal(read, lengths) else None
 
 
 def _decode_rows(content: pa.Buffer, count: int, shape: AvroType, where: str) -> pa.Table:

@@ -18,7 +18,8 @@ import pyarrow.types as pat
 
 from headgate_tables.arrow import Array, Scalar, buffer_bytes, pc
 from headgate_tables.errors import CorruptFileError, NullOrderingError, UnsupportedTableError, UnsupportedTypeError
-from headgate_tables.hudi.log.avro_binary import decode_records, ragged, read_varint, restore, varint, varint_sizes, varints
+from headgate_tables.hudi.log.avro_binary import decode_records, ragged, read_varint, restore, varint, varints
+from headgate_tables.hudi.log.avro_walk import OutOfStepError, Walk
 from headgate_tables.hudi.log.delete_list import NO_ORDERING, decode_list
 from headgate_tables.hudi.schema.avro_json import AvroField, AvroSchema, AvroType
 
@@ -26,6 +27,12 @@ _VERSION = 3
 _HEAD = struct.Struct(">ii")
 _SMALL = 1024
 """Up to so many bytes, reading record by record is faster than starting the columnar decoder."""
+_GIVEN = 2
+"""The byte in front of a key that is there: branch 1 of its union."""
+_WEEDINGS = 8
+_MOST_STARTS = 16
+"""For each record; of ours each has two such bytes, and few more by chance."""
+_LONGEST_MIDDLE = 1024
 _DECIMAL = pa.decimal128(30, 15)
 _DECIMAL_JSON: AvroType = {"type": "bytes", "logicalType": "decimal", "precision": 30, "scale": 15}
 
@@ -133,44 +140,75 @@ def decode(content: pa.Buffer, where: str) -> DeleteRows:
 
 
 def _decode_columns(payload: pa.Buffer) -> tuple[Array, Array, Array | None] | None:
-    """All records at once, when they are one Avro array block with one kind of ordering value; None otherwise."""
+    """All records at once, when they are one Avro array block, of one partition and one kind of ordering value; else None."""
     view = memoryview(payload).cast("B")
     try:
         count, start = read_varint(view, 0)
-        ordinal = _first_ordinal(view, start)
+        partition, ordinal, middle = _first_middle(view, start)
     except (IndexError, ValueError):
         return None
-    if not 0 < count <= payload.size or (ordinal not in _WRAPPED and ordinal != 0):
+    if not 0 < count <= payload.size or (ordinal not in _WRAPPED and ordinal != 0) or view[-1] != 0:
         return None
     run = payload.slice(start, payload.size - start - 1)
-    # Union branches are read as the plain integers that they are: the decoder would take any but 0 for a value.
-    plain = {"key_branch": "int", "key": "string", "partition_branch": "int", "partition": "string", "ordinal": "int"}
-    fields: list[AvroField] = [{"name": name, "type": kind} for name, kind in plain.items()]
+    if not _follow_each_other(np.frombuffer(memoryview(run), dtype=np.uint8), count, middle, ordinal):
+        return None
+    fields: list[AvroField] = [
+        {"name": "key_branch", "type": "boolean"},
+        {"name": "key", "type": "string"},
+        {"name": "middle", "type": {"type": "fixed", "name": "middle", "size": len(middle)}},
+    ]
     if ordinal:
         fields.append({"name": "value", "type": _WRAPPED[ordinal][0]})
-    table = decode_records(fields, count, run, None)
-    if table is None or view[-1] != 0:
+    table = decode_records(fields, count, run, ["key", "value"] if ordinal else ["key"])
+    if table is None:
         return None
-    columns = {name: table[name].combine_chunks() for name in table.column_names}
-    if any(pc.any(pc.not_equal(columns[name], pa.scalar(branch, pa.int32()))).as_py() for name, branch in _branches(ordinal)):
-        return None
-    keys, partitions = (pc.cast(columns[name], pa.string()) for name in ("key", "partition"))
-    values = restore(columns["value"], _WRAPPED[ordinal][1], _WRAPPED[ordinal][0]) if ordinal else None
-    taken = 3 * count + _text_size(keys) + _text_size(partitions) + (_value_size(values, ordinal) if values is not None else 0)
-    return (keys, partitions, _without_markers(values, ordinal)) if taken == run.size else None
+    keys = pc.cast(table["key"].combine_chunks(), pa.string())
+    values = restore(table["value"].combine_chunks(), _WRAPPED[ordinal][1], _WRAPPED[ordinal][0]) if ordinal else None
+    return keys, pa.repeat(pa.scalar(partition), count), _without_markers(values, ordinal)
 
 
-def _branches(ordinal: int) -> tuple[tuple[str, int], ...]:
-    return ("key_branch", 1), ("partition_branch", 1), ("ordinal", ordinal)
+def _first_middle(view: memoryview, start: int) -> tuple[str, int, bytes]:
+    """Of the first record: partition, ordinal of the ordering value, and what is between key and that value.
+
+    Raises IndexError, ValueError.
+    """
+    length, position = read_varint(view, start + 1)
+    begin = position + length
+    branch, position = read_varint(view, begin)
+    length, position = read_varint(view, position)
+    if branch != 1 or not 0 <= length <= len(view) or not start < begin < len(view):
+        raise ValueError("no partition")
+    partition = str(view[position : position + length], "utf-8")
+    ordinal, end = read_varint(view, position + length)
+    return partition, ordinal, bytes(view[begin:end])
 
 
-def _first_ordinal(view: memoryview, position: int) -> int:
-    for _ in ("key", "partition"):
-        branch, position = read_varint(view, position)
-        if branch:
-            length, position = read_varint(view, position)
-            position += length
-    return read_varint(view, position)[0]
+def _follow_each_other(raw: npt.NDArray[np.uint8], count: int, middle: bytes, ordinal: int) -> bool:
+    """Whether ``raw`` is ``count`` records with that between key and ordering value, from end to end.
+
+    Each position where one may begin is followed to where that one would end. By chance there are too many: one at which none
+    ends is no beginning. If there are still too many, the answer is no, and the records are read one by one.
+    """
+    walk = Walk(raw)
+    starts = np.flatnonzero(raw == _GIVEN)
+    if len(starts) > _MOST_STARTS * count or len(middle) > _LONGEST_MIDDLE:
+        return False
+    try:
+        lengths, at = walk.numbers(starts + 1)
+        inside = (lengths >= 0) & (lengths <= raw.size - len(middle) - at)
+        starts, ends = starts[inside], (at + lengths)[inside]
+        for byte in middle:
+            same = raw.take(ends, mode="clip") == byte
+            starts, ends = starts[same], ends[same] + 1
+        if ordinal:
+            ends = walk.past(_WRAPPED[ordinal][0], ends)
+    except OutOfStepError:
+        return False
+    for _ in range(_WEEDINGS):
+        if len(starts) > count:
+            begun = np.isin(starts, np.append(ends, 0))
+            starts, ends = starts[begun], ends[begun]
+    return len(starts) == count and starts[0] == 0 and np.array_equal(ends, np.append(starts[1:], raw.size))
 
 
 def _without_markers(values: Array | None, ordinal: int) -> Array | None:
@@ -225,25 +263,6 @@ def _cells(numbers: npt.NDArray[np.number]) -> Array:
 def _lengths(values: Array) -> npt.NDArray[np.int64]:
     lengths: npt.NDArray[np.int64] = pc.fill_null(pc.binary_length(values), 0).to_numpy(zero_copy_only=False).astype(np.int64)
     return lengths
-
-
-def _text_size(values: Array) -> int:
-    """Bytes of strings or binaries, each with its length in front."""
-    lengths = _lengths(values)
-    return int(lengths.sum()) + int(varint_sizes(lengths).sum())
-
-
-def _value_size(values: Array, ordinal: int) -> int:
-    if ordinal == _BOOLEAN:
-        return len(values)
-    if ordinal in (_FLOAT, _DOUBLE):
-        return len(values) * int(values.type.byte_width)
-    if ordinal in (_BYTES, _STRING):
-        return _text_size(values)
-    if ordinal == _DECIMAL_ORDINAL:
-        return _text_size(decimal_bytes(values))
-    plain = values.view(pa.int32() if values.type.bit_width == 32 else pa.int64()).to_numpy()
-    return int(varint_sizes(plain.astype(np.int64)).sum())
 
 
 def _bytes_of(records: Array) -> pa.Buffer:
