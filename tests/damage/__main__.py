@@ -32,6 +32,7 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=3000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", type=int, default=None, metavar="N", help="one trial of these, with all that came of it")
+    parser.add_argument("--kind", choices=[kind for kind, _ in wounds.KINDS], help="damage only such files, where there are any")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="headgate-damage-") as folder:
         sys.exit(_run(options, Path(folder)))
@@ -47,7 +48,7 @@ def _run(options: argparse.Namespace, folder: Path) -> int:
         chance = Random(f"{options.seed}-{number}")
         template = made[0] if chance.random() < 0.6 else chance.choice(made[1:])
         store = templates.copy(template, folder / "trial")
-        wound = wounds.hurt(store, chance)
+        wound = wounds.hurt(store, chance, options.kind)
         outcome = trial.run(template, store)
         wrong = verdicts.wrong_with(template, wound, outcome)
         if {file.name: file.read_bytes() for file in outside.iterdir()} != {"file": b"nobody's"}:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from headgate_tables import hudi
 from headgate_tables.arrow import pc
 from headgate_tables.catalog import Catalog
 from headgate_tables.commitlog import commit_log
+from headgate_tables.commitlog.slot import hash_of
 from headgate_tables.hudi.log.block import BlockKind, HeaderKey, encode_block
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.system import System
@@ -29,7 +31,7 @@ class Template:
     """A store with one table in it. ``right``: its rows as text; ``saved``: those as of its savepoint, if it has one.
 
     ``batch``: a row that the table takes, None for a table that is only read; ``written``: what its rows are then. ``vouched``:
-    slots hold a checksum of every data file.
+    slots hold a checksum of every data file. ``named``: data files, from the store, that slots name which no fold has taken in.
     """
 
     name: str
@@ -39,6 +41,7 @@ class Template:
     written: list[str]
     saved: tuple[str, list[str]] | None
     vouched: bool
+    named: frozenset[str] = frozenset()
 
 
 def made(folder: Path) -> list[Template]:
@@ -66,7 +69,16 @@ def _template(name: str, make: Callable[[Path], bool], store: Path) -> Template:
         right = text_of(table)
         saved = (table.savepoints[0], text_of(table, table.savepoints[0])) if table.savepoints else None
     batch, written = _written(store) if (store / NAME / LOG_LAYOUT.slots).exists() else (None, right)
-    return Template(name, store, right, batch, written, saved, vouched)
+    return Template(name, store, right, batch, written, saved, vouched, frozenset(_named(store)))
+
+
+def _named(store: Path) -> Iterator[str]:
+    table = store / NAME
+    folded = max((file.name for file in (table / LOG_LAYOUT.folds).glob("*")), default="")
+    for slot in (table / LOG_LAYOUT.slots).glob("*"):
+        if slot.name > folded:
+            for path, *_ in json.loads(slot.read_bytes().partition(b"\n")[2])["body"].get("files", ()):
+                yield f"{NAME}/{path}"
 
 
 def _written(store: Path) -> tuple[pa.Table, list[str]]:
@@ -95,14 +107,19 @@ def _ours(store: Path) -> bool:
             table.compact()
             table.clean()
             table.archive()
-    table.upsert(rows(("elsewhere", 1, "x"), ("there", 1, "y"), part="q"))
+    table.upsert(rows(("elsewhere", 1, "x"), ("there", 1, "y"), *_many(1), part="q"))
     table.upsert(rows(("k1", 100, "new"), ("k3", 2, "late"), ("z", 5, "fresh")))
     table.delete(keys(("k5", 100), ("k6", 2)))
-    table.upsert(rows(("elsewhere", 3, "newer"), part="q"))
+    table.upsert(rows(("elsewhere", 3, "newer"), *_many(2), part="q"))
     table.win_offsets({"channel": (1, 20, "somebody", 1_700_000_000_000)})  # type: ignore[dict-item]
     table.plan_compaction(forced=True)
     table.delete(keys(("k7", 100)))
     return True
+
+
+def _many(ts: int) -> Iterator[tuple[str, int, str]]:
+    """So many that most bytes of a file are those of its pages, in values that no codec makes smaller."""
+    return ((f"many{each}", ts, hash_of(f"{ts} {each}".encode())) for each in range(300))
 
 
 def _adopted(store: Path) -> bool:

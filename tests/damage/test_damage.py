@@ -9,12 +9,31 @@ import pytest
 
 from damage.templates import Template
 from damage.trial import Outcome, Step
-from damage.verdicts import wrong_with
-from damage.wounds import Wound, hurt, kind_of
+from damage.verdicts import is_unseen, wrong_with
+from damage.wounds import FORGED, Wound, hit_block, hurt, kind_of
+from headgate_tables.hudi.log.block import BlockKind, HeaderKey, encode_block
+from support.tables import rows as table_of
 
 TRIALS, SEED = 200, 20261123
-OURS = Template("ours", Path(), ["a", "b"], None, ["a", "b", "c"], None, True)
+NEWEST = "table/p/newest.parquet"
+OURS = Template("ours", Path(), ["a", "b"], table_of(("c", 1, "x")), ["a", "b", "c"], None, True, frozenset([NEWEST]))
+SPARK = Template("of Spark", Path(), ["a", "b"], None, ["a", "b"], None, False)
 SLOT, BASE = Wound("cut short", "table/.hoodie/.headgate/slot/7", "slot"), Wound("deleted", "table/p/x.parquet", "base file")
+COMMIT = "table/.hoodie/timeline/1_2.deltacommit"
+
+
+def log(how: str = "bits flipped", block: BlockKind | None = None) -> Wound:
+    return Wound(how, "table/p/.f_1.log.1_0-0-0", "log file", block=block)
+
+
+UNCHECKED = """
+import pyarrow.parquet as pq
+from damage.__main__ import main
+from headgate_tables.hudi.log import reader
+
+reader.open_parquet = lambda source: pq.ParquetFile(source, arrow_extensions_enabled=False)
+main()
+"""
 
 
 @pytest.mark.slow
@@ -23,6 +42,19 @@ def test_on_every_damaged_table_a_program_gets_the_right_rows_or_an_error_of_our
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-20_000:] + done.stderr[-5000:]
     assert f"{TRIALS} trials" in done.stdout
+
+
+@pytest.mark.slow
+def test_the_trials_find_a_reader_that_looks_at_no_checksum_of_a_log_block() -> None:
+    """What tests the trials: no verdict may take damage that a checksum shows for damage that nobody can see."""
+    done = subprocess.run(
+        [sys.executable, "-c", UNCHECKED, "--trials", "60", "--seed", str(SEED), "--kind", "log file"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1, done.stdout[-20_000:] + done.stderr[-5000:]
+    assert "scan: wrong rows and no error" in done.stdout
 
 
 def outcome(rows: list[str] | None, *found: str, error: str = "") -> Outcome:
@@ -48,6 +80,52 @@ def test_a_verdict_is_wrong_for_what_no_program_may_get(wound: Wound, happened: 
     found = wrong_with(OURS, wound, happened)
     assert bool(found) == bool(wrong)
     assert all(wrong in each for each in found)
+
+
+@pytest.mark.parametrize(
+    ("template", "wound", "unseen"),
+    [
+        (OURS, log(block=BlockKind.DELETE), True),
+        (OURS, log(block=BlockKind.PARQUET_DATA), False),
+        (OURS, log(), False),
+        (OURS, log("replaced by another"), False),
+        (OURS, log("deleted"), True),
+        (OURS, BASE, True),
+        (OURS, Wound("deleted", NEWEST, "base file"), False),
+        (OURS, Wound("there twice", NEWEST, "base file"), True),
+        (OURS, Wound("zeroed", "table/p/x.parquet", "base file"), False),
+        (OURS, Wound("deleted", COMMIT, "commit"), False),
+        (OURS, Wound("zeroed", "table/.hoodie/hoodie.properties", "properties"), False),
+        (OURS, Wound(FORGED, SLOT.path, "slot"), False),
+        (SPARK, log(block=BlockKind.AVRO_DATA), True),
+        (SPARK, log(block=BlockKind.PARQUET_DATA), False),
+        (SPARK, log(), True),
+        (SPARK, Wound("zeroed", "table/p/x.parquet", "base file"), False),
+        (SPARK, Wound("deleted", COMMIT, "commit"), True),
+        (SPARK, Wound("zeroed", COMMIT, "commit"), False),
+        (SPARK, Wound("zeroed", "table/.hoodie/hoodie.properties", "properties"), True),
+    ],
+)
+def test_only_damage_for_which_the_format_has_no_checksum_may_go_unseen(template: Template, wound: Wound, unseen: bool) -> None:
+    assert is_unseen(template, wound) == unseen
+    assert bool(wrong_with(template, wound, outcome(["a"], "a finding"))) != unseen
+
+
+def test_damage_is_that_of_the_block_in_whose_content_all_of_it_lies() -> None:
+    contents = {BlockKind.DELETE: b"a" * 50, BlockKind.PARQUET_DATA: b"b" * 50}
+    pieces = [
+        piece for kind, content in contents.items() for piece in encode_block(kind, {HeaderKey.INSTANT_TIME: "1"}, [content])
+    ]
+    file = b"".join(bytes(memoryview(piece)) for piece in pieces)
+
+    def damaged(*places: int) -> bytes:
+        return bytes(byte ^ 1 if at in places else byte for at, byte in enumerate(file))
+
+    deletes, parquet = file.index(b"a" * 50), file.index(b"b" * 50)
+    assert hit_block(file, damaged(deletes, deletes + 49)) is BlockKind.DELETE
+    assert hit_block(file, damaged(parquet)) is BlockKind.PARQUET_DATA
+    for elsewhere in (damaged(deletes - 1), damaged(deletes + 50), damaged(deletes, parquet), file, file[:-1]):
+        assert hit_block(file, elsewhere) is None
 
 
 def test_a_wound_is_the_same_for_a_seed_and_of_one_kind_of_file(tmp_path: Path) -> None:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from damage.templates import Template
 from damage.trial import MOST_BYTES, MOST_S, Outcome
-from damage.wounds import BYTES, FORGED, Wound
+from damage.wounds import BYTES, Wound
+from headgate_tables.hudi.log.block import BlockKind
 
 
 def wrong_with(template: Template, wound: Wound, outcome: Outcome) -> list[str]:
@@ -17,7 +18,7 @@ def wrong_with(template: Template, wound: Wound, outcome: Outcome) -> list[str]:
 def _process(template: Template, wound: Wound, outcome: Outcome) -> Iterator[str]:
     if outcome.ended:
         yield f"the process {outcome.ended}"
-    if outcome.printed and not _is_known_panic(outcome.printed, template, wound):
+    if outcome.printed:
         yield f"it printed {outcome.printed[-3000:]}"
     if outcome.peak > MOST_BYTES:
         yield f"it took {outcome.peak >> 20} MiB"
@@ -28,11 +29,6 @@ def _process(template: Template, wound: Wound, outcome: Outcome) -> Iterator[str
             yield f"{step.name} took {step.seconds:.1f} s"
         if len(step.message) > 3000:
             yield f"{step.name}: a message of {len(step.message)} characters"
-
-
-def _is_known_panic(printed: str, template: Template, wound: Wound) -> bool:
-    """Polars, which decodes Avro blocks of other programs, prints where it panicked; the library gives an error of its own."""
-    return not template.vouched and wound.kind == "log file" and "panicked at" in printed
 
 
 def _rows(template: Template, wound: Wound, outcome: Outcome) -> Iterator[str]:
@@ -49,21 +45,38 @@ def _rows(template: Template, wound: Wound, outcome: Outcome) -> Iterator[str]:
             continue
         if not unseen:
             yield f"{name}: wrong rows and no error, {_difference(step.rows, right[-1])}"
-        elif not seen and template.vouched and wound.how != FORGED:
+        elif not seen and template.vouched:
             yield f"{name}: wrong rows, and verify sees nothing"
 
 
 def is_unseen(template: Template, wound: Wound) -> bool:
-    """Whether this is damage that a scan cannot see; docs/operations.md lists what that is."""
-    if not template.vouched or wound.how == FORGED:
-        return True
+    """Whether rows may be wrong without an error; docs/operations.md lists the same kinds of damage, and says why.
+
+    A forged slot is none of them: it has another value in one place, which fits to nothing else.
+    """
+    ours = template.batch is not None  # it has slots
+    if wound.how in BYTES:
+        if wound.kind == "log file":
+            return _has_no_checksum(template, wound.block)
+        return wound.kind == "properties" and not ours
     if wound.kind not in ("base file", "log file"):
-        return False
-    return wound.how in _OF_WHOLE_FILES or (wound.kind == "log file" and wound.how in BYTES)
+        return wound.kind in _TIMELINE and not ours
+    if wound.how in _AMONG_NAMES:
+        return wound.path not in template.named
+    return wound.how == "there twice" or (wound.how in _IN_PLACES and not (template.vouched and wound.kind == "log file"))
 
 
-_OF_WHOLE_FILES = ("swapped", "replaced by another", "deleted", "renamed", "there twice", "a folder now")
+def _has_no_checksum(template: Template, block: BlockKind | None) -> bool:
+    """Of the frame of another program's block, too: no slot says which instant it has to carry."""
+    return block is BlockKind.DELETE or (not template.vouched and block is not BlockKind.PARQUET_DATA)
+
+
+_AMONG_NAMES = ("deleted", "renamed", "a folder now")
 """Which data files there are, only the folders say, once the slots that name them are folded."""
+_IN_PLACES = ("swapped", "replaced by another")
+"""A block of a log of ours carries its file's instant."""
+_TIMELINE = ("commit", "clean", "savepoint", "plan", "pending instant", "history", "history's manifest")
+"""Which instants there are, only the names of files say, where no slot does."""
 
 
 def _difference(found: list[str], right: list[str]) -> str:

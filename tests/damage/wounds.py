@@ -6,13 +6,17 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
 from headgate_tables.commitlog.slot import hash_of
+from headgate_tables.hudi.log.block import BlockKind, read_blocks
 
 FORGED = "forged"
 OUTSIDE = "outside"
@@ -23,7 +27,7 @@ _FORGED_VALUES: Sequence[Any] = (
     *(f"../../{OUTSIDE}/file", f"p/../../../{OUTSIDE}/file", "/etc/passwd", "file:///etc", ".hoodie/hoodie.properties"),
     *("99991231235959999", "20260101000000000", ".hoodie/timeline/../../../x", "p", "²", "a b", "%2e%2e/%2e%2e"),
 )
-_KINDS: Sequence[tuple[str, str]] = (
+KINDS: Sequence[tuple[str, str]] = (
     ("slot", r"\.headgate/slot/"),
     ("fold", r"\.headgate/fold/"),
     ("bound", r"\.headgate/bound/"),
@@ -45,28 +49,34 @@ _KINDS: Sequence[tuple[str, str]] = (
 
 def kind_of(path: str) -> str:
     """What a file of the store is, by its name."""
-    return next((kind for kind, pattern in _KINDS if re.search(pattern, path)), "other")
+    return next((kind for kind, pattern in KINDS if re.search(pattern, path)), "other")
 
 
 @dataclass(frozen=True, slots=True)
 class Wound:
-    """``how``, to which file of the store, of which kind. ``also``: a second file that it touched."""
+    """``how``, to which file of the store, of which kind. ``also``: a second file that it touched. ``block``: the kind of log
+    block in whose content all bytes lie that are others now, None when there is none.
+    """
 
     how: str
     path: str
     kind: str
     also: str = ""
+    block: BlockKind | None = None
 
 
-def hurt(store: Path, chance: Random) -> Wound:
-    """Damages one file, or two that are swapped. Each kind of file is as likely as any other."""
+def hurt(store: Path, chance: Random, only: str | None = None) -> Wound:
+    """Damages one file, or two that are swapped. Each kind of file is as likely as any other; ``only``: of this kind.
+
+    Within a kind every file gets its turn, and so does every byte.
+    """
     by_kind: dict[str, list[str]] = {}
     for file in sorted(store.rglob("*")):
         if file.is_file():
             path = str(file.relative_to(store))
             by_kind.setdefault(kind_of(path), []).append(path)
-    kind = chance.choice(sorted(by_kind))
-    path = chance.choice(by_kind[kind])
+    kind = only if only in by_kind else chance.choice(sorted(by_kind))
+    path = _drawn(store, by_kind[kind], chance)
     others = [other for other in by_kind[kind] if other != path] or [path]
     how = chance.choice([*BYTES, *BYTES, *_FILES, *((FORGED,) * 8 if kind in ("slot", "fold") else ())])
     if how == FORGED:
@@ -74,25 +84,54 @@ def hurt(store: Path, chance: Random) -> Wound:
         _put(store / path, _forge((store / path).read_bytes(), chance))
         return Wound(how, path, kind)
     if how in BYTES:
-        content = BYTES[how]((store / path).read_bytes(), (store / chance.choice(others)).read_bytes(), chance)
+        before = (store / path).read_bytes()
+        content = BYTES[how](before, (store / chance.choice(others)).read_bytes(), chance)
         _put(store / path, content)
-        return Wound(how, path, kind)
+        return Wound(how, path, kind, block=hit_block(before, content) if kind == "log file" else None)
     other = chance.choice(others)
     _FILES[how](store / path, store / other, chance)
     return Wound(how, path, kind, other)
 
 
+def _drawn(store: Path, paths: Sequence[str], chance: Random) -> str:
+    if chance.random() < 0.5:
+        return chance.choice(paths)
+    return chance.choices(paths, [1 + (store / path).stat().st_size for path in paths])[0]
+
+
+def hit_block(before: bytes, after: bytes) -> BlockKind | None:
+    """The kind of the log block in whose content all bytes lie that are others now; None when there is none, or another size."""
+    if len(before) != len(after) or before == after:
+        return None
+    changed = np.flatnonzero(np.frombuffer(before, np.uint8) != np.frombuffer(after, np.uint8))
+    whole = pa.py_buffer(before)
+    for block in read_blocks(whole, ""):
+        start = block.content.address - whole.address
+        if start <= changed[0] and changed[-1] < start + block.content.size:
+            return block.kind
+    return None
+
+
 def _forge(content: bytes, chance: Random) -> bytes:
-    """The same slot or fold, sealed as it should be, with another value in one place."""
+    """The same slot or fold, sealed as it should be, with another value in one place: a strange one, or one of another place."""
     whole = json.loads(content.partition(b"\n")[2])
     parent: Any = whole
     key: Any = chance.choice(list(parent))
     while chance.random() < 0.8 and isinstance(parent[key], dict | list) and parent[key]:
         parent = parent[key]
         key = chance.choice(list(parent)) if isinstance(parent, dict) else chance.randrange(len(parent))
-    parent[key] = chance.choice(_FORGED_VALUES)
+    parent[key] = chance.choice(_FORGED_VALUES if chance.random() < 0.6 else list(_values(whole)))
     payload = json.dumps(whole).encode()
     return b"headgate-slot 1 %s\n%s" % (hash_of(payload).encode(), payload)
+
+
+def _values(part: Any) -> Iterator[Any]:
+    """All of a slot that have no parts: names and times that mean something, in another place."""
+    if isinstance(part, dict | list):
+        for each in part.values() if isinstance(part, dict) else part:
+            yield from _values(each)
+    else:
+        yield part
 
 
 def _put(file: Path, content: bytes) -> None:
