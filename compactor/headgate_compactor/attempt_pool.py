@@ -87,8 +87,8 @@ class AttemptPool:
                 running.drop()
 
     def start_attempt(self, coordinator: Coordinator, order: wire.RunAttempt) -> None:
-        """Starts the attempt, or returns it when there is no capacity or the process drains."""
-        if self._draining or self.running >= self._capacity:
+        """Starts the attempt, or returns it when there is no capacity, it runs already, or the process drains."""
+        if self._draining or self.running >= self._capacity or _name(order.attempt) in self._running:
             coordinator.send(wire.WorkRequest(returned=wire.AttemptReturned(attempt=order.attempt)))
             return
         running = RunningAttempt(order)

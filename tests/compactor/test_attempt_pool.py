@@ -74,6 +74,17 @@ def run(pool: AttemptPool, coordinator: Coordinator, *numbers: int) -> None:
         pool.start_attempt(coordinator, wire.RunAttempt(attempt=attempt(number)))
 
 
+async def test_an_attempt_that_is_handed_out_while_it_runs_is_returned_and_ends_once() -> None:
+    async with attempt_pool(3) as (pool, hands):
+        one = Coordinator()
+        pool.add_coordinator(one)
+        run(pool, one, 1, 1)
+        assert one.told == ["ready 3", "ready 2", "returned"]
+        hands.finish(1)
+        await pool.finish(READY_S)
+        assert one.told[3:] == ["finished", "ready 3"]
+
+
 async def test_a_coordinator_that_is_lost_takes_its_own_attempts_along_and_no_others() -> None:
     async with attempt_pool(2) as (pool, hands):
         one, other = Coordinator(), Coordinator()
