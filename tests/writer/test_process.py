@@ -7,8 +7,10 @@ import signal
 import sys
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 import pytest
+import structlog
 from pydantic import ValidationError
 
 from headgate_writer.settings import PROCESS_BYTES, WriterSettings
@@ -56,6 +58,36 @@ def test_half_of_what_the_process_leaves_holds_rows_and_a_quarter_of_that_may_wa
 def test_a_memory_limit_that_leaves_nothing_for_rows_is_refused() -> None:
     with pytest.raises(ValidationError, match="memory-limit"):
         WriterSettings(coordinator="127.0.0.1:1", memory_limit="200MiB")
+
+
+@pytest.mark.parametrize(
+    ("given", "warns"),
+    [
+        ({"cluster_listen": "0.0.0.0:0"}, True),
+        ({"coordinator": ["127.0.0.1:1", "coordinator.example:1"]}, True),
+        ({"listen": "0.0.0.0:0", "insecure": True}, True),
+        ({"listen": "0.0.0.0:0", "insecure": True, "store": "s3://lake"}, False),
+        ({}, False),
+    ],
+    ids=str,
+)
+def test_a_writer_that_believes_others_about_places_is_one_that_has_no_store_and_is_not_alone(
+    given: dict[str, Any], warns: bool
+) -> None:
+    given = {"coordinator": ["127.0.0.1:1"], **given}
+    if "cluster_listen" in given:
+        given |= dict.fromkeys(("cluster_cert", "cluster_key", "cluster_ca"), "file.pem")
+    assert WriterSettings(**given).believes_others == warns
+
+
+@pytest.mark.parametrize("with_store", [False, True])
+async def test_a_writer_without_a_store_that_listens_for_others_warns_at_its_start(with_store: bool, tmp_path: Path) -> None:
+    store = {"store": f"file://{tmp_path}"} if with_store else {}
+    with structlog.testing.capture_logs() as logs:
+        async with cluster(tmp_path, listen="0.0.0.0:0", advertise="127.0.0.1:0", insecure=True, **store):
+            pass
+    warned = [line for line in logs if "set store" in str(line["event"])]
+    assert [(line["log_level"], line["listen"]) for line in warned] == ([] if with_store else [("warning", "0.0.0.0:0")])
 
 
 def test_storage_options_are_read_as_pairs_or_as_json() -> None:

@@ -42,6 +42,7 @@ _FEWEST_CALLS = 32
 INGEST = "headgate.api.v1.IngestService"
 _APPEND = f"/{INGEST}/Append"
 _EXCHANGE = "/headgate.cluster.v1.ExchangeService/Exchange"
+_ANYTHING = "this writer opens whatever a coordinator names, with its own rights: set store, the root of all tables"
 _GRACE_S = 1.0
 """For the last answers of streams that have ended."""
 
@@ -87,6 +88,8 @@ class Writer:
 @contextlib.asynccontextmanager
 async def running(settings: WriterSettings, world: World) -> AsyncIterator[Writer]:
     """Serves clients and writers, and connects to coordinators, until the block ends."""
+    if settings.believes_others:
+        _log.warning(_ANYTHING, listen=settings.listen, cluster_listen=settings.cluster_listen, coordinator=settings.coordinator)
     process = world.ids.token()
     # The largest bucket is flushed at half of the hard limit. Higher: larger files; lower: more room for bursts.
     budget = MemoryBudget(settings.buffer_bytes // 2, settings.buffer_bytes)

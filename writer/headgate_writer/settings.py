@@ -26,7 +26,8 @@ class WriterSettings(ServiceSettings):
     store: str = Field(
         "",
         description="root below which all tables lie that this process opens, the same as the coordinators'; an order for a "
-        "table elsewhere is refused. Empty: whatever a coordinator names is opened, with this process's rights",
+        "table elsewhere is refused. Empty: whatever a coordinator names is opened, with this process's rights; a "
+        "warning at the start says so where others than this machine's processes take part",
     )
     storage_options: NamedValues = Field(
         default_factory=dict,
@@ -56,6 +57,12 @@ class WriterSettings(ServiceSettings):
         description="after SIGTERM: how long accepted rows may take to be committed; afterwards clients send them again, to "
         "another writer. Keep it above the coordinators' checkpoint_timeout (30s)",
     )
+
+    @property
+    def believes_others(self) -> bool:
+        """Whether it opens whatever a coordinator names, and other machines reach it or may be its coordinators."""
+        named = (self.listen, self.cluster_listen or self.listen, *self.coordinator)
+        return not self.store and not all(Address.parse(each).is_loopback for each in named)
 
     @property
     def buffer_bytes(self) -> int:
