@@ -19,6 +19,7 @@ from headgate_runtime.channels import connect
 from headgate_runtime.errors import METADATA_KEY, from_call, rpc_error
 from headgate_runtime.grpc_server import Server, principal
 from headgate_runtime.limits import CLIENT_OPTIONS, MAX_MESSAGE_BYTES, DoorLimits, server_options
+from headgate_runtime.listening import ListenError
 from headgate_runtime.settings import ServiceSettings, load_settings
 from support.access import write_access
 from support.certificates import self_signed
@@ -282,7 +283,7 @@ async def test_reflection_is_not_there() -> None:
 
 async def test_two_servers_do_not_share_a_port() -> None:
     async with serving() as (_, address):
-        with pytest.raises(OSError, match="cannot listen"):
+        with pytest.raises(ListenError, match="cannot listen"):
             await Server(settings("--listen", address)).start()
 
 

@@ -71,7 +71,7 @@ WRONG = {
     "a token itself instead of its digest": ('[tokens]\n\n"hg_secret" = { principal = "ann" }', r"line 3: want .*64 hex"),
     "a digest in capitals": (f'[tokens]\n"{A.upper()}" = {{ principal = "ann" }}', r"line 2: want"),
     "a token of nobody": (f'[tokens]\n"{A}" = {{ }}', r"line 2: the principal None"),
-    "a token as a text": (f'[tokens]\n"{A}" = "ann"', r"line 2: .* no table"),
+    "a token as a text": (f'[tokens]\n"{A}" = "ann"', r"line 2: .* not a table"),
     "an unknown key of a token": (f'[tokens]\n"{A}" = {{ principal = "ann", until = 1 }}', r"line 2: .*unknown key 'until'"),
     "the cluster's own name": (f'[tokens]\n"{A}" = {{ principal = "cluster" }}', r"line 2: .*the cluster's own"),
     "the name of nobody": (f'[tokens]\n"{A}" = {{ principal = "anonymous" }}', r"line 2: .*the cluster's own"),
