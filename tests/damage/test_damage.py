@@ -100,7 +100,7 @@ def test_a_verdict_is_wrong_for_what_no_program_may_get(wound: Wound, happened: 
         (SPARK, log(block=BlockKind.AVRO_DATA), True),
         (SPARK, log(block=BlockKind.PARQUET_DATA), False),
         (SPARK, log(), True),
-        (SPARK, Wound("zeroed", "table/p/x.parquet", "base file"), False),
+        (SPARK, Wound("zeroed", "table/p/x.parquet", "base file"), True),
         (SPARK, Wound("deleted", COMMIT, "commit"), True),
         (SPARK, Wound("zeroed", COMMIT, "commit"), False),
         (SPARK, Wound("zeroed", "table/.hoodie/hoodie.properties", "properties"), True),

@@ -58,6 +58,8 @@ def is_unseen(template: Template, wound: Wound) -> bool:
     if wound.how in BYTES:
         if wound.kind == "log file":
             return _has_no_checksum(template, wound.block)
+        if wound.kind == "base file":
+            return not template.vouched  # headers of pages and the footer have no checksum, unlike what is in the pages
         return wound.kind == "properties" and not ours
     if wound.kind not in ("base file", "log file"):
         return wound.kind in _TIMELINE and not ours
