@@ -96,6 +96,7 @@ def test_who_dies_at_a_step_loses_doubles_and_swaps_nothing(death: Death, tmp_pa
 @pytest.mark.slow
 @pytest.mark.parametrize("death", [death for death in (*WRITER, *COORDINATOR) if str(death) in ON_S3], ids=str)
 def test_who_dies_at_a_step_on_s3_loses_doubles_and_swaps_nothing(death: Death, tmp_path: Path) -> None:
+    (tmp_path / "s3").mkdir()
     with real_s3(tmp_path / "s3") as s3:
         env = {f"AWS_{name.upper()}": value for name, value in s3.options.items()}
         die_and_come_back(death, tmp_path, Place(s3.make_bucket("lake") + "/store", env, s3.options, s3.hudi_rs_options))

@@ -177,7 +177,7 @@ def fail_processes(guarded: Guarded, folder: Path, capfd: pytest.CaptureFixture[
             "it waits for Redis",
         ),
         ("S3 is away, too", "coordinator", ["--store", "s3://nowhere/t"], {**redis, **s3}, "cannot be listed"),
-        ("a broken key", "coordinator", [*store, "--tls-cert", str(server), "--tls-key", str(broken)], redis, "service failed"),
+        ("a broken key", "coordinator", [*store, "--tls-cert", str(server), "--tls-key", str(broken)], redis, "its certificate"),
         (
             "a wrong setting",
             "coordinator",
