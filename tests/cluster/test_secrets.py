@@ -177,7 +177,13 @@ def fail_processes(guarded: Guarded, folder: Path, capfd: pytest.CaptureFixture[
             "it waits for Redis",
         ),
         ("S3 is away, too", "coordinator", ["--store", "s3://nowhere/t"], {**redis, **s3}, "cannot be listed"),
-        ("a broken key", "coordinator", [*store, "--tls-cert", str(server), "--tls-key", str(broken)], redis, "its certificate"),
+        (
+            "a broken key",
+            "coordinator",
+            [*store, "--tls-cert", str(server), "--tls-key", str(broken)],
+            redis,
+            "is not a private key",
+        ),
         (
             "a wrong setting",
             "coordinator",

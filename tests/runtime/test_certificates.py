@@ -1,4 +1,4 @@
-"""Certificates that have expired: the service does not begin, and says which it is."""
+"""Certificates that have expired, and keys that do not fit: the service does not begin, and says which it is."""
 
 import datetime
 import json
@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, PrivateFormat, load_pem_private_key
 
 from headgate_runtime.certificates import check_certificates
 from headgate_runtime.lifecycle import MALLOC, StartError
@@ -25,6 +26,30 @@ def test_a_certificate_is_refused_from_the_moment_at_which_it_expires(tmp_path: 
     check_certificates(settings, now)
     with pytest.raises(StartError, match=r"tls_cert: the certificate in .*/cert\.pem has expired \(20.*Renew it and its key"):
         check_certificates(settings, now + DAY_MS)
+
+
+@pytest.mark.parametrize(
+    ("cert", "key", "why"),
+    [
+        (
+            "one/server/cert.pem",
+            "other/server/key.pem",
+            r"tls_key: the key in .*key\.pem is not that of the certificate",
+        ),
+        ("one/server/cert.pem", "one/server/cert.pem", r"tls_key: .*/cert\.pem is not a private key in PEM form"),
+        ("one/server/cert.pem", "locked.pem", r"tls_key: .*/locked\.pem is not a private key in PEM form without a password"),
+        ("one/server/key.pem", "one/server/key.pem", r"tls_cert: .*/key\.pem is not a certificate in PEM form"),
+    ],
+)
+def test_a_certificate_and_a_key_that_are_no_pair_are_refused_by_name(cert: str, key: str, why: str, tmp_path: Path) -> None:
+    one, _ = (Authority(tmp_path / name).issue("server", ["localhost"]) for name in ("one", "other"))
+    locked = load_pem_private_key(one.key.read_bytes(), None).private_bytes(
+        Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret")
+    )
+    (tmp_path / "locked.pem").write_bytes(locked)
+    settings = ServiceSettings(tls_cert=str(tmp_path / cert), tls_key=str(tmp_path / key))
+    with pytest.raises(StartError, match=why):
+        check_certificates(settings, SystemClock().now_ms())
 
 
 @pytest.mark.parametrize("service", ["coordinator", "writer", "compactor"])

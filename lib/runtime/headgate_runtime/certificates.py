@@ -1,25 +1,55 @@
-"""Whether the certificates that a service shows are valid."""
+"""Whether the certificates that a service shows are valid, and its keys fit them."""
 
 import datetime
 from pathlib import Path
+from typing import Final
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from headgate_runtime.lifecycle import StartError
 from headgate_runtime.settings import ServiceSettings
 
+_SHOWN: Final = {"tls_cert": "tls_key", "cluster_cert": "cluster_key"}
+"""Settings that name a certificate, and those of their keys."""
+
 
 def check_certificates(settings: ServiceSettings, now_ms: int) -> None:
-    """Raises StartError if a certificate that this service shows, to clients or to other services, has expired.
+    """Raises StartError if nobody could connect: a certificate that this service shows has expired, or its key is another's.
 
-    Nobody would connect, and say why in a log of its own at best. One that expires later is for `headgate_runtime.tls`, which
-    reads renewed files. ``now_ms``: milliseconds since the epoch. Raises OSError and ValueError if a file is wrong.
+    gRPC reports a key that it cannot use as an address that it cannot bind, and clients say why in a log of their own at best. A
+    certificate that expires later is for `headgate_runtime.tls`, which reads renewed files. ``now_ms``: milliseconds since the
+    epoch. Raises OSError if a file cannot be read.
     """
-    for name in ("tls_cert", "cluster_cert"):
-        if path := getattr(settings, name):
-            until = x509.load_pem_x509_certificate(Path(path).read_bytes()).not_valid_after_utc
-            if until <= datetime.datetime.fromtimestamp(now_ms / 1000, datetime.UTC):
-                raise StartError(
-                    f"{name}: the certificate in {path} has expired ({until:%Y-%m-%d %H:%M:%S} UTC), so nobody would connect. "
-                    "Renew it and its key; if it is valid, correct the clock of this machine."
-                )
+    for cert_setting, key_setting in _SHOWN.items():
+        if path := getattr(settings, cert_setting):
+            certificate = _certificate(cert_setting, path)
+            _check_expiry(cert_setting, path, certificate, now_ms)
+            _check_key(key_setting, getattr(settings, key_setting), certificate)
+
+
+def _certificate(setting: str, path: str) -> x509.Certificate:
+    try:
+        return x509.load_pem_x509_certificate(Path(path).read_bytes())
+    except ValueError as e:
+        raise StartError(f"{setting}: {path} is not a certificate in PEM form.") from e
+
+
+def _check_expiry(setting: str, path: str, certificate: x509.Certificate, now_ms: int) -> None:
+    until = certificate.not_valid_after_utc
+    if until <= datetime.datetime.fromtimestamp(now_ms / 1000, datetime.UTC):
+        raise StartError(
+            f"{setting}: the certificate in {path} has expired ({until:%Y-%m-%d %H:%M:%S} UTC), so nobody would connect. "
+            "Renew it and its key; if it is valid, correct the clock of this machine."
+        )
+
+
+def _check_key(setting: str, path: str, certificate: x509.Certificate) -> None:
+    """A key with a password is refused as well: nobody is there to type it."""
+    try:
+        key = load_pem_private_key(Path(path).read_bytes(), password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm) as e:
+        raise StartError(f"{setting}: {path} is not a private key in PEM form without a password.") from e
+    if key.public_key() != certificate.public_key():
+        raise StartError(f"{setting}: the key in {path} is not that of the certificate. Give the two that were issued together.")

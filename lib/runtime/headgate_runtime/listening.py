@@ -44,8 +44,7 @@ def listen(server: grpc.aio.Server, address: Address, credentials: grpc.ServerCr
         try:
             _ = server.add_secure_port(str(each), credentials) if credentials else server.add_insecure_port(str(each))
         except RuntimeError as e:
-            why = "gRPC cannot bind it, or not use its certificate and key" if credentials else "gRPC cannot bind it"
-            raise ListenError(each, errno.EADDRINUSE, why) from e
+            raise ListenError(each, errno.EADDRINUSE, "gRPC cannot bind it") from e
     return str(address._replace(port=free[0].port))
 
 
