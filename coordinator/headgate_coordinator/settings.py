@@ -102,7 +102,9 @@ class CoordinatorSettings(ServiceSettings):
     drain_timeout: Duration = Field(
         10.0,
         gt=0,
-        description="on SIGTERM, how long checkpoints may take to commit before their tables are handed over regardless",
+        description="on SIGTERM, how long checkpoints may make no progress before their tables are handed over regardless, and "
+        "clients send again what was not committed. While they go on, a drain takes up to 15 s more: give the platform's grace "
+        "period at least 20 s above this value",
     )
     service_interval: Duration = Field(
         1.0,

@@ -156,6 +156,10 @@ class ScriptedWriter:
         assert not self.ended.is_set(), self.why
         assert self.pair(table) == pair, "a new generation began"
 
+    async def flush(self, table: str, number: int) -> None:
+        """Flushes a checkpoint whose barrier has come, for a writer that does not by itself."""
+        await self._flush(table, self._tables[table], number)
+
     def beat(self) -> None:
         """A heartbeat now."""
         loads = [

@@ -123,6 +123,7 @@ class Decisions:
     def _won(self, won: Checkpoint) -> None:
         state = self._state
         state.checkpoints.mark_won(won)
+        state.checkpoints.note_decision(state.now)
         state.channels.note_committed(won.channels)
         state.memberships.note_decided(won)
         state.aborts.note_decision(writes=won.needs_slot)
@@ -135,6 +136,7 @@ class Decisions:
     def _published(self, published: Checkpoint) -> None:
         state = self._state
         state.checkpoints.unpublished.remove(published)
+        state.checkpoints.note_decision(state.now)
         state.send_to_members(published, Decided(published.number, queryable=True))
         if published.needs_slot:
             self.last = LastCheckpoint(state.now - published.barrier_at, len(published.files), published.bytes)

@@ -14,6 +14,20 @@ class CheckpointSequence:
         self.filling = Checkpoint(1, Membership(1, (), ()))
         self.older: Checkpoint | None = None
         self.unpublished: list[Checkpoint] = []
+        self._decided_at = 0.0
+
+    @property
+    def progressed_at(self) -> float:
+        """When a checkpoint last went on, was won or published, in monotonic seconds; 0: never."""
+        return max([self._decided_at, *(each.progressed_at for each in self.behind)])
+
+    def note_decision(self, now: float) -> None:
+        """Notes that a checkpoint was won or published."""
+        self._decided_at = now
+
+    def youngest_of(self, process: str) -> int:
+        """The youngest checkpoint that can have rows taken by this writer: it need not have seen the last barrier yet (CH3)."""
+        return self.filling.number if process in self.filling.members else self.filling.number - 1
 
     @property
     def flushing(self) -> Checkpoint | None:

@@ -56,6 +56,11 @@ class TableCoordinator:
         return self._state.checkpoints.filling.number
 
     @property
+    def progressed_at(self) -> float:
+        """When a checkpoint last went on or was decided; 0: never."""
+        return self._state.checkpoints.progressed_at
+
+    @property
     def last_checkpoint(self) -> LastCheckpoint:
         """The newest published checkpoint with rows."""
         return self._decisions.last
@@ -177,7 +182,7 @@ class TableCoordinator:
             case events.OpenRequested():
                 state.out += state.channels.request_open(event, state.open_conditions())
             case events.ChannelEnded():
-                state.out += state.channels.end_hold(event, self._last_checkpoint_of(event.process), state.open_conditions())
+                state.out += state.channels.end_hold(event, state.checkpoints.youngest_of(event.process), state.open_conditions())
             case events.CheckpointAsked():
                 self._checkpoint_trigger.requested = True
             case events.CheckpointFull():
@@ -199,11 +204,6 @@ class TableCoordinator:
             foreign = self._state.channels.foreign_offsets(event.process, event.offsets)
             flushing.findings += [ForeignOffset(event.process, channel) for channel in foreign]
         flushing.note_report(event, self._state.now)
-
-    def _last_checkpoint_of(self, process: str) -> int:
-        """The youngest checkpoint that can have rows taken by this writer: it need not have seen the last barrier yet (CH3)."""
-        filling = self._state.checkpoints.filling
-        return filling.number if process in filling.members else filling.number - 1
 
     def _of_checkpoint(self, event: OfCheckpoint) -> None:
         named = self._state.checkpoints.find(event.generation, event.checkpoint)

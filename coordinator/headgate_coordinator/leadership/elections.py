@@ -30,6 +30,9 @@ RANK_WAIT_S = 1.0
 """How much longer the coordinator of each further rank waits before it takes a free lease."""
 SEEN_S = 10.0
 """How long a coordinator stays listed after it was last seen: a flushed Redis must not cut control streams."""
+DRAIN_EXTENSION_S = 15.0
+"""How much longer than ``drain_timeout`` a drain takes at most while its checkpoints go on. The time after which a platform kills
+has to cover both: the chart's is 20 s above ``drain_timeout``."""
 
 _log = structlog.get_logger()
 _T = TypeVar("_T")
@@ -216,23 +219,41 @@ class Elections:
             await self._leases.release_lease(table)
 
     async def _drain(self) -> None:
-        """Takes no more leases; each table ends once its checkpoints are decided, at the latest after ``drain_timeout``."""
+        """Takes no more leases; each table ends once its checkpoints are decided, or at ``drain_deadline``."""
         await self._leases.leave_registry()
-        for table, task in self._serving.items():
-            if owned := self._state.owned.get(table):
-                owned.queue_event(events.DrainAsked())
-            else:
-                task.cancel()
-        if running := list(self._serving.values()):
-            await asyncio.wait(running, timeout=self._settings.drain_timeout)
+        began = self._world.clock.monotonic()
+        async with asyncio.TaskGroup() as waiting:
+            for table, task in self._serving.items():
+                if owned := self._state.owned.get(table):
+                    owned.queue_event(events.DrainAsked())
+                else:
+                    task.cancel()
+                waiting.create_task(self._wait_for_end(table, task, began))
         if late := list(self._serving.values()):
             _log.warning("tables were handed over before their checkpoints were decided", tables=list(self._serving))
             for task in late:
                 task.cancel()
             await asyncio.wait(late)
 
+    async def _wait_for_end(self, table: str, serving: asyncio.Task[None], began: float) -> None:
+        """Returns once the table is no longer served, or at its ``drain_deadline``."""
+        while not serving.done():
+            owned = self._state.owned.get(table)
+            deadline = drain_deadline(began, owned.progressed_at if owned else 0.0, self._settings.drain_timeout)
+            if (left := deadline - self._world.clock.monotonic()) <= 0:
+                return
+            await asyncio.wait([serving], timeout=left)
+
     async def _blocking(self, work: Callable[[], _T]) -> _T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+
+def drain_deadline(began: float, progressed_at: float, drain_timeout: float) -> float:
+    """When a table whose drain ``began`` is handed over although checkpoints are undecided; monotonic seconds.
+
+    What was flushed is lost then, and clients send it again (rule RO6), so a drain goes on while its checkpoints do.
+    """
+    return min(max(began, progressed_at) + drain_timeout, began + drain_timeout + DRAIN_EXTENSION_S)
 
 
 def rank(table: str, name: str, coordinators: set[str]) -> int:

@@ -178,6 +178,11 @@ class OwnedTable:
         """Whether ``call_table_alone`` ends the ownership. The table is opened here again then, not handed over."""
         return self._last_work is not None
 
+    @property
+    def progressed_at(self) -> float:
+        """When a checkpoint last went on or was decided, in monotonic seconds; 0: never."""
+        return self._core.progressed_at
+
     async def run(self) -> None:
         """Runs until the core has drained, which ends the ownership. Raises what the committer raises, which ends it as well."""
         thread = FailStopThreads(1, f"commit-{self.target.table}", SyncFailedError)
