@@ -103,10 +103,14 @@ class Maintenance:
         coordinators = self._headgate.coordinators
         return await coordinators.retry(lambda _: coordinators.try_each(to_owner), self._headgate.timeout, patient=True)
 
-    async def adopt(self, *, buckets: int = 0, roll_back: bool = False, remove_metadata_table: bool = False) -> api.AdoptResponse:
-        """Adopts what another program did to the table; ``roll_back``: rolls back that program's pending writes."""
+    async def adopt(
+        self, *, buckets: int | None = None, roll_back: bool = False, remove_metadata_table: bool = False
+    ) -> api.AdoptResponse:
+        """Adopts what another program did to the table; ``buckets``: None for as many as the table says; ``roll_back``: rolls
+        back that program's pending writes.
+        """
         request = api.AdoptRequest(
-            table=self._table, buckets=buckets, roll_back=roll_back, remove_metadata_table=remove_metadata_table
+            table=self._table, buckets=buckets or 0, roll_back=roll_back, remove_metadata_table=remove_metadata_table
         )
         return await self._call(lambda stub: stub.Adopt, request)
 

@@ -24,17 +24,15 @@ _LABELS = {
 
 
 class Adoption(NamedTuple):
-    """What the options ask for; 0 buckets: as the table says."""
+    """What the options ask for. ``buckets``: None for as many as the table says."""
 
-    buckets: int
+    buckets: int | None
     roll_back: bool
     remove_metadata_table: bool
 
 
 @click.command("adopt", short_help="Adopt another program's changes.")
-@click.option(
-    "--buckets", default=0, type=click.IntRange(0), help="Buckets of a table made by another program, which does not store it."
-)
+@click.option("--buckets", type=click.IntRange(1), help="Buckets of a table made by another program, which does not store it.")
 @click.option("--roll-back", is_flag=True, help="Roll back the other program's unfinished writes.")
 @click.option("--remove-metadata-table", is_flag=True, help="Drop the metadata table that the other program made.")
 @click.option("--future-times", is_flag=True, help="Allow commits above times that a wrong clock set in the future.")
@@ -45,7 +43,7 @@ def adopt(
     table_name: str,
     access: Access,
     storage: tuple[str, ...],
-    buckets: int,
+    buckets: int | None,
     roll_back: bool,
     remove_metadata_table: bool,
     future_times: bool,
@@ -87,7 +85,7 @@ def _adopt(output: Output, table_name: str, access: Access, storage: tuple[str, 
     done: object  # an AdoptResult, or the owner's answer with its fields
     if is_address(table_name):
         with open_address(table_name, storage) as table:
-            done = table.adopt(**wanted._asdict() | {"buckets": wanted.buckets or None})
+            done = table.adopt(**wanted._asdict())
     else:
         done = call_owner(access, table_name, lambda owner: owner.adopt(**wanted._asdict()))
     record = {field.name: list(getattr(done, field.name)) for field in fields(AdoptResult)}
