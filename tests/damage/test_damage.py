@@ -45,16 +45,26 @@ def test_on_every_damaged_table_a_program_gets_the_right_rows_or_an_error_of_our
 
 
 @pytest.mark.slow
-def test_the_trials_find_a_reader_that_looks_at_no_checksum_of_a_log_block() -> None:
+@pytest.mark.parametrize("kind", ["log file", "base file"])
+def test_the_trials_find_a_reader_that_looks_at_no_checksum_of_a_page(kind: str) -> None:
     """What tests the trials: no verdict may take damage that a checksum shows for damage that nobody can see."""
     done = subprocess.run(
-        [sys.executable, "-c", UNCHECKED, "--trials", "60", "--seed", str(SEED), "--kind", "log file"],
+        [sys.executable, "-c", UNCHECKED, "--trials", "60", "--seed", str(SEED), "--kind", kind],
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 1, done.stdout[-20_000:] + done.stderr[-5000:]
     assert "scan: wrong rows and no error" in done.stdout
+
+
+def test_wrong_rows_are_never_right_where_arrow_sees_a_wrong_checksum_in_the_file() -> None:
+    """Also in files of other programs, whose headers and footers have no checksum."""
+    flipped = Wound("bits flipped", "table/p/x.parquet", "base file")
+    assert wrong_with(SPARK, flipped, outcome(["a"])) == []
+    seen = outcome(["a"])
+    seen.broken_pages = ["table/p/x.parquet"]
+    assert wrong_with(SPARK, flipped, seen) == ["scan: wrong rows and no error, though a page's checksum is wrong"]
 
 
 def outcome(rows: list[str] | None, *found: str, error: str = "") -> Outcome:

@@ -15,7 +15,11 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from damage.templates import NAME, Template, text_of
+from damage.wounds import kind_of
 from headgate_tables import hudi
 from headgate_tables.catalog import Catalog
 from headgate_tables.errors import TablesError
@@ -45,10 +49,13 @@ class Step:
 
 @dataclass(slots=True)
 class Outcome:
-    """``ended``: why the process did not come to its end, "" if it did. ``printed``: what it wrote to stdout and stderr."""
+    """``ended``: why the process did not come to its end, "" if it did. ``printed``: what it wrote to stdout and stderr.
+    ``broken_pages``: base files of which Arrow alone says that a page's checksum is wrong, by their paths in the store.
+    """
 
     steps: list[Step] = field(default_factory=list)
     found: list[str] = field(default_factory=list)
+    broken_pages: list[str] = field(default_factory=list)
     ended: str = ""
     printed: str = ""
     peak: int = 0
@@ -69,7 +76,7 @@ def run(template: Template, store: Path) -> Outcome:
     for line in results.read_text().splitlines() if results.exists() else []:
         record = json.loads(line)
         if "peak" in record:
-            outcome.peak, outcome.found = record["peak"], record["found"]
+            outcome.peak, outcome.found, outcome.broken_pages = record["peak"], record["found"], record["broken_pages"]
         else:
             outcome.steps.append(Step(**record))
     if code != 0:
@@ -105,7 +112,8 @@ def _be_child(template: Template, store: Path, results: Path, printed: Path) -> 
         with results.open("w") as told:
             trial = _Trial(template, store, lambda step: print(json.dumps(asdict(step)), file=told, flush=True))
             trial.go()
-            told.write(json.dumps({"peak": peak_memory(os.getpid()) - before, "found": trial.found}) + "\n")
+            peak = peak_memory(os.getpid()) - before
+            told.write(json.dumps({"peak": peak, "found": trial.found, "broken_pages": trial.broken_pages}) + "\n")
         code = 0
     except BaseException:  # noqa: BLE001 - the process ends here, whatever it was
         traceback.print_exc()
@@ -121,9 +129,11 @@ class _Trial:
         self._store = store
         self._tell = tell
         self.found: list[str] = []
+        self.broken_pages: list[str] = []
 
     def go(self) -> None:
         """Reading first, since all that follows changes the table."""
+        self.broken_pages = [str(file.relative_to(self._store)) for file in self._base_files() if _has_broken_page(file)]
         with self._step("open"):
             Catalog(str(self._store), None, System.real()).table_url(NAME)
         with self._step("scan") as step, self._table() as table:
@@ -155,6 +165,9 @@ class _Trial:
         with self._step("adopt") as step, self._table() as table:
             table.adopt()
 
+    def _base_files(self) -> list[Path]:
+        return [file for file in self._store.rglob("*.parquet") if kind_of(str(file.relative_to(self._store))) == "base file"]
+
     def _table(self) -> hudi.Table:
         return hudi.open_table(str(self._store / NAME))
 
@@ -169,3 +182,11 @@ class _Trial:
             step.raw = traceback.format_exc()
         step.seconds = time.process_time() - began
         self._tell(step)
+
+
+def _has_broken_page(file: Path) -> bool:
+    try:
+        pq.read_table(file, page_checksum_verification=True)
+    except (OSError, pa.ArrowException) as error:
+        return "checksum" in str(error).lower()
+    return False

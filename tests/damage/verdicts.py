@@ -43,7 +43,9 @@ def _rows(template: Template, wound: Wound, outcome: Outcome) -> Iterator[str]:
         step = outcome.step(name)
         if step is None or step.rows is None or step.rows in right:
             continue
-        if not unseen:
+        if wound.path in outcome.broken_pages:
+            yield f"{name}: wrong rows and no error, though a page's checksum is wrong"
+        elif not unseen:
             yield f"{name}: wrong rows and no error, {_difference(step.rows, right[-1])}"
         elif not seen and template.vouched:
             yield f"{name}: wrong rows, and verify sees nothing"
@@ -59,7 +61,7 @@ def is_unseen(template: Template, wound: Wound) -> bool:
         if wound.kind == "log file":
             return _has_no_checksum(template, wound.block)
         if wound.kind == "base file":
-            return not template.vouched  # headers of pages and the footer have no checksum, unlike what is in the pages
+            return not template.vouched  # headers of pages and the footer have no checksum; what is in the pages has one
         return wound.kind == "properties" and not ours
     if wound.kind not in ("base file", "log file"):
         return wound.kind in _TIMELINE and not ours
