@@ -73,7 +73,9 @@ async def running(settings: CompactorSettings, world: World) -> AsyncIterator[Co
         async with asyncio.TaskGroup() as group:
             pool = AttemptPool(settings.operations, runner.run, threads, group, world)
             CompactorMetrics(registry, pool)
-            coordinators = CoordinatorClient(settings.coordinator, WorkHandler(hello, pool), settings, world.clock)
+            coordinators = CoordinatorClient(
+                settings.coordinator, WorkHandler(hello, pool), settings, world.clock, start_timeout=settings.start_timeout
+            )
             server = Server(settings, limits=_HEALTH_ONLY)
             address = settings.advertised(await server.start())
             looking = group.create_task(coordinators.run())

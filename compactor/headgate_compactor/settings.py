@@ -32,6 +32,14 @@ class CompactorSettings(ServiceSettings):
         description="file slices that are merged at a time; each keeps a core busy and takes memory for its logs. More processes "
         "do the same, and fewer operations are lost with one that runs out of memory",
     )
+    start_timeout: Duration = Field(
+        0.0,
+        ge=0,
+        description="how long coordinators may refuse this process, which has just started, for its token, role or version. "
+        "Then it ends with the reason, for whatever restarts it: the chart sets 60s, so that kubectl describe shows the reason. "
+        "0: it waits as long as it takes, and its log says for what. A coordinator that cannot be reached is waited for in any "
+        "case",
+    )
     drain_timeout: Duration = Field(
         10.0,
         description="after SIGTERM: how long operations may go on before they are returned, and begun anew elsewhere. Higher: "

@@ -3,20 +3,29 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import TypeAlias
+from functools import partial
+from typing import Any, TypeAlias
 
 import grpc
+import pytest
 
+from demo.ports import free_port
+from headgate_proto.api.v1 import errors_pb2
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
-from headgate_proto.cluster.v1.coordination_pb2_grpc import CoordinationServiceStub
+from headgate_proto.cluster.v1.coordination_pb2_grpc import (
+    CoordinationServiceStub,
+    add_CoordinationServiceServicer_to_server,
+)
 from headgate_runtime.coordinator_client import CoordinatorClient
 from headgate_runtime.coordinator_stream import CoordinatorStream
-from headgate_runtime.errors import UnknownMessageError
+from headgate_runtime.errors import UnknownMessageError, rpc_error
+from headgate_runtime.lifecycle import StartError
 from headgate_runtime.settings import ServiceSettings
 from headgate_runtime.world import Clock, World
 from support.hand_clock import HandClock
 from support.processes import READY_S
 from support.scripted_owner import ScriptedOwner, scripted_owner
+from support.serving import served
 
 Stream: TypeAlias = CoordinatorStream[wire.ControlRequest, wire.ControlResponse]
 Client: TypeAlias = CoordinatorClient[wire.ControlRequest, wire.ControlResponse]
@@ -226,3 +235,82 @@ def client_task(client: Client) -> "asyncio.Task[None]":
     """The one that ``client_of`` made."""
     [task] = [task for task in asyncio.all_tasks() if task.get_name() == f"client {id(client)}"]
     return task
+
+
+class Hurried(HandClock):
+    """Time goes by as fast as somebody sleeps."""
+
+    async def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        await asyncio.sleep(0.002)
+
+
+class Refusing(ScriptedOwner):
+    """Welcomes the first ``welcomed`` streams, and refuses all that come behind them."""
+
+    def __init__(self, welcomed: int) -> None:
+        super().__init__()
+        self.streams = 0
+        self._welcomed = welcomed
+
+    async def Control(self, request_iterator: Any, context: Any) -> None:  # type: ignore[override]
+        self.streams += 1
+        if self.streams > self._welcomed:
+            raise rpc_error(errors_pb2.CODE_UNAUTHENTICATED, "this token is not known", "Give another.")
+        await context.write(wire.ControlResponse(welcome=wire.Welcome(heartbeat_ms=1000)))
+
+
+START_TIMEOUT_S = 60.0
+
+
+@asynccontextmanager
+async def starting_client(address: str) -> AsyncIterator[tuple["asyncio.Task[None]", Hurried]]:
+    """A client with a time limit for its start, and the clock by which it is measured."""
+    clock = Hurried()
+    client = CoordinatorClient([address], Handler(), ServiceSettings(), clock, start_timeout=START_TIMEOUT_S)
+    async with asyncio.timeout(READY_S):
+        running = asyncio.ensure_future(client.run())
+        try:
+            yield running, clock
+        finally:
+            running.cancel()
+            await asyncio.wait([running])
+
+
+@asynccontextmanager
+async def refused_by(owner: Refusing) -> AsyncIterator[tuple["asyncio.Task[None]", Hurried]]:
+    """A starting client that knows this coordinator alone."""
+    serving = served(partial(add_CoordinationServiceServicer_to_server, owner))
+    async with serving as owner.address, starting_client(owner.address) as started:
+        yield started
+
+
+async def test_a_process_that_coordinators_refuse_from_its_start_ends_with_their_reason() -> None:
+    owner = Refusing(0)
+    async with refused_by(owner) as (running, clock):
+        began = clock.now
+        with pytest.raises(ExceptionGroup) as ended:
+            await running
+        assert clock.now - began >= START_TIMEOUT_S
+    [why] = ended.value.exceptions
+    assert isinstance(why, StartError)
+    reason = "refuses this process, for 60 s now (start_timeout): this token is not known. Give another."
+    assert str(why) == f"the coordinator at {owner.address} {reason}"
+
+
+async def test_a_process_that_was_welcomed_once_outlives_every_refusal() -> None:
+    """It may hold rows that are being committed, and the refusal may be another's mistake."""
+    owner = Refusing(1)
+    async with refused_by(owner) as (running, clock):
+        began = clock.now
+        while owner.streams < 5 or clock.now - began < 3 * START_TIMEOUT_S:
+            await asyncio.sleep(0.01)
+        assert not running.done()
+
+
+async def test_a_process_waits_for_a_coordinator_that_is_not_there_for_as_long_as_it_takes() -> None:
+    async with starting_client(f"127.0.0.1:{free_port()}") as (running, clock):
+        began = clock.now
+        while clock.now - began < 3 * START_TIMEOUT_S:
+            await asyncio.sleep(0.01)
+        assert not running.done()

@@ -106,7 +106,9 @@ async def running(settings: WriterSettings, world: World) -> AsyncIterator[Write
             WriterMetrics(registry, tables, refusals, budget)
             hello = wire.Hello(process=process)
             handler = ControlHandler(hello, tables, world)
-            coordinators = CoordinatorClient(settings.coordinator, handler, settings, world.clock)
+            coordinators = CoordinatorClient(
+                settings.coordinator, handler, settings, world.clock, start_timeout=settings.start_timeout
+            )
             server = Server(settings, limits=door_limits(settings), clock=world.clock)
             watch_access(registry, server.access)
             shared = StreamResources(

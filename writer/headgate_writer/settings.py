@@ -52,6 +52,14 @@ class WriterSettings(ServiceSettings):
     attach_timeout: Duration = Field(
         5.0, description="how long an open waits for a table without an owner, before the client gets an error to try again"
     )
+    start_timeout: Duration = Field(
+        0.0,
+        ge=0,
+        description="how long coordinators may refuse this process, which has just started, for its token, role or version. "
+        "Then it ends with the reason, for whatever restarts it: the chart sets 60s, so that kubectl describe shows the reason. "
+        "0: it waits as long as it takes, and its log says for what. A coordinator that cannot be reached is waited for in any "
+        "case",
+    )
     drain_timeout: Duration = Field(
         40.0,
         description="after SIGTERM: how long accepted rows may take to be committed; afterwards clients send them again, to "

@@ -15,6 +15,7 @@ from headgate_runtime.cancelling import raise_if_cancelled
 from headgate_runtime.channels import RenewedChannel, UnsafeAddressError
 from headgate_runtime.coordinator_stream import CoordinatorStream, Request, Response, StreamHandler
 from headgate_runtime.errors import METADATA_KEY, UnknownMessageError, VersionSkewError, from_call
+from headgate_runtime.lifecycle import StartError
 from headgate_runtime.logs import get_logger
 from headgate_runtime.peers import Role
 from headgate_runtime.settings import ServiceSettings
@@ -33,13 +34,22 @@ _REFUSALS = frozenset({"UNAUTHENTICATED", "PERMISSION_DENIED", "FAILED_PRECONDIT
 class CoordinatorClient(Generic[Request, Response]):
     """``configured``: host:port of one or more coordinators; the others are found through them.
 
-    ``welcomed`` is set for good once any coordinator has welcomed this process.
+    ``welcomed`` is set for good once any coordinator has welcomed this process. ``start_timeout``: seconds for which they may
+    refuse one that none has welcomed; 0: for ever.
     """
 
     def __init__(
-        self, configured: Sequence[str], handler: StreamHandler[Request, Response], settings: ServiceSettings, clock: Clock
+        self,
+        configured: Sequence[str],
+        handler: StreamHandler[Request, Response],
+        settings: ServiceSettings,
+        clock: Clock,
+        *,
+        start_timeout: float = 0.0,
     ) -> None:
         self._configured = list(configured)
+        self._start_timeout = start_timeout
+        self._refused_since: float | None = None
         self._handler = handler
         self._settings = settings
         self._clock = clock
@@ -65,7 +75,7 @@ class CoordinatorClient(Generic[Request, Response]):
         return [each.link.channel for each in self._connections.values() if each.stream is not None]
 
     async def run(self) -> None:
-        """Keeps the streams until it is cancelled."""
+        """Keeps the streams until it is cancelled. Raises StartError, in a group, when coordinators refuse it for too long."""
         try:
             async with asyncio.TaskGroup() as group:
                 while True:
@@ -92,6 +102,19 @@ class CoordinatorClient(Generic[Request, Response]):
             stream.send(self._handler.leave())
         self.welcomed.set()
 
+    def _refused(self, address: str, reason: str) -> None:
+        """Raises StartError once this has gone on for ``start_timeout``: whoever restarts the process shows why it ended.
+
+        A coordinator that cannot be reached is no refusal: it may be starting, and the process would end for nothing.
+        """
+        if self.welcomed.is_set() or not self._start_timeout:
+            return
+        now = self._clock.monotonic()
+        self._refused_since = now if self._refused_since is None else self._refused_since
+        if now - self._refused_since >= self._start_timeout:
+            after = f"refuses this process, for {self._start_timeout:g} s now (start_timeout)"
+            raise StartError(f"the coordinator at {address} {after}: {reason}")
+
     def _connect(self, addresses: Sequence[str], group: asyncio.TaskGroup) -> None:
         """Follows the list of coordinators. An empty list changes nothing: coordinators may go on without Redis (rule R4)."""
         for address in addresses:
@@ -99,7 +122,7 @@ class CoordinatorClient(Generic[Request, Response]):
             if connection is None:
                 if (link := self._open(address)) is None:
                     continue
-                connection = _Connection(address, link, self._handler, self._clock, self._welcomed)
+                connection = _Connection(address, link, self._handler, self._clock, self._welcomed, self._refused)
                 self._connections[address] = connection
                 group.create_task(self._run(connection))
             connection.wanted = True
@@ -125,6 +148,8 @@ class CoordinatorClient(Generic[Request, Response]):
                 answer = await stub.Members(wire.MembersRequest(), timeout=ANSWER_S)
             except grpc.aio.AioRpcError as failed:
                 self._complain(address, f"{failed.code().name}: {_detail(failed)}")
+                if failed.code().name in _REFUSALS:
+                    self._refused(address, _detail(failed))
                 continue
             except asyncio.CancelledError:
                 raise_if_cancelled()
@@ -169,6 +194,7 @@ class _Connection(Generic[Request, Response]):
         handler: StreamHandler[Request, Response],
         clock: Clock,
         on_welcome: Callable[[CoordinatorStream[Request, Response]], None],
+        on_refusal: Callable[[str, str], None],
     ) -> None:
         self.address = address
         self.link = link
@@ -177,6 +203,7 @@ class _Connection(Generic[Request, Response]):
         self._handler = handler
         self._clock = clock
         self._on_welcome = on_welcome
+        self._on_refusal = on_refusal
         self._refused = False
 
     async def run(self) -> None:
@@ -188,9 +215,9 @@ class _Connection(Generic[Request, Response]):
                 await stream.serve(call)
                 _log.info("coordinator ended the stream", coordinator=self.address)
             except* grpc.aio.AioRpcError as broken:
-                self._log_break(broken)
+                self._note_break(broken)
             except* VersionSkewError as skewed:
-                self._log_refusal("this process refuses the coordinator", str(skewed.exceptions[0]))
+                self._note_refusal("this process refuses the coordinator", str(skewed.exceptions[0]))
             except* (UnknownMessageError, OutOfRangeError) as wrong:
                 _log.error(f"stream ended: {wrong.exceptions[0]}", coordinator=self.address)
             finally:
@@ -205,18 +232,19 @@ class _Connection(Generic[Request, Response]):
         _log.info("coordinator found", coordinator=self.address)
         self._on_welcome(stream)
 
-    def _log_break(self, broken: ExceptionGroup[grpc.aio.AioRpcError]) -> None:
+    def _note_break(self, broken: ExceptionGroup[grpc.aio.AioRpcError]) -> None:
         reasons = {str(error.code().name) for error in broken.exceptions if isinstance(error, grpc.aio.AioRpcError)}
         if reasons & _REFUSALS:
-            self._log_refusal("coordinator refuses this process", _details(broken))
+            self._note_refusal("coordinator refuses this process", _details(broken))
         if self.stream is not None:
             _log.warning("coordinator lost", coordinator=self.address, reason=", ".join(sorted(reasons)))
 
-    def _log_refusal(self, event: str, reason: str) -> None:
-        """Once, until the coordinator takes this process."""
+    def _note_refusal(self, event: str, reason: str) -> None:
+        """Logs it once, until the coordinator takes this process."""
         if not self._refused:
             self._refused = True
             _log.error(event, coordinator=self.address, reason=reason)
+        self._on_refusal(self.address, reason)
 
 
 def _details(broken: ExceptionGroup[grpc.aio.AioRpcError]) -> str:

@@ -12,6 +12,8 @@
 - { name: HEADGATE_METRICS_LISTEN, value: "0.0.0.0:9090" }
 - { name: HEADGATE_LOG_FORMAT, value: {{ index .values.settings "log_format" | default "json" }} }
 - { name: HEADGATE_DRAIN_TIMEOUT, value: {{ .values.drainSeconds }}s }
+# The end of a container shows its reason in kubectl describe.
+- { name: HEADGATE_START_TIMEOUT, value: {{ index .values.settings "start_timeout" | default "60s" | quote }} }
 - { name: HEADGATE_CLUSTER_CERT, value: /etc/headgate/cluster/tls.crt }
 - { name: HEADGATE_CLUSTER_KEY, value: /etc/headgate/cluster/tls.key }
 - { name: HEADGATE_CLUSTER_CA, value: /etc/headgate/cluster/ca.crt }
