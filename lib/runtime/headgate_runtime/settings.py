@@ -12,9 +12,8 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDict
 
-from headgate_runtime.access.https import is_safe
 from headgate_runtime.secret_settings import holds_secret, is_header, is_pem, is_secret_option
-from headgate_runtime.values import Address, Duration, LocalAddress, as_written, is_named_values, named_values
+from headgate_runtime.values import Address, Duration, LocalAddress, as_written, is_named_values, is_safe_url, named_values
 
 PREFIX = "HEADGATE_"
 
@@ -179,7 +178,7 @@ class ServiceSettings(BaseSettings):
         if not (self.jwt_audience and self.access):
             raise ValueError("jwt_issuer wants jwt_audience, or tokens for others would be taken, and access, whose roles count")
         for name in ("jwt_issuer", "jwt_keys"):
-            if (value := getattr(self, name)) and not is_safe(value):
+            if (value := getattr(self, name)) and not is_safe_url(value):
                 raise ValueError(f"{name} is no https:// address; http:// only goes on this machine")
 
     def advertised(self, bound: str) -> str:

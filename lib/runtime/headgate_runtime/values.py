@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, NamedTuple
+from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator
 from pydantic_settings import NoDecode
@@ -76,6 +77,17 @@ class Address(NamedTuple):
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
             return self.host == "localhost"
+
+
+def is_safe_url(address: str) -> bool:
+    """Whether what comes from there is the server's own: https, or http on this machine."""
+    try:
+        parts = urlsplit(address)
+        here = Address(parts.hostname or "", parts.port or 0).is_loopback
+    except ValueError:
+        return False
+    scheme_fits = parts.scheme == "https" or (parts.scheme == "http" and here)
+    return scheme_fits and bool(parts.hostname) and parts.username is None and address.isprintable()
 
 
 def local_address(value: object) -> object:

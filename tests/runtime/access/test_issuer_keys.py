@@ -9,8 +9,9 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from headgate_runtime.access import https
-from headgate_runtime.access.https import MOST_BYTES, is_safe
+from headgate_runtime.access.https import MOST_BYTES
 from headgate_runtime.access.issuer_keys import RETRY_S, IssuerKeys
+from headgate_runtime.values import is_safe_url
 from headgate_runtime.world import SystemClock
 from support.issuer import Handler, Issuer, answer, answer_json, issuer, public
 from support.sleeps import Sleeps
@@ -181,4 +182,4 @@ async def test_keys_are_fetched_at_intervals_and_soon_after_an_unknown_one_but_n
     ],
 )
 def test_only_what_comes_by_tls_or_from_this_machine_is_safe(address: str, safe: bool) -> None:
-    assert is_safe(address) == safe
+    assert is_safe_url(address) == safe

@@ -8,7 +8,7 @@ import ssl
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
-from headgate_runtime.values import Address
+from headgate_runtime.values import is_safe_url
 from headgate_runtime.world import Clock
 
 MOST_BYTES: Final = 1 << 20
@@ -22,22 +22,11 @@ class FetchError(Exception):
     """There is no document; the text says why, for operators."""
 
 
-def is_safe(address: str) -> bool:
-    """Whether what comes from there is the server's own: https, or http on this machine."""
-    try:
-        parts = urlsplit(address)
-        here = Address(parts.hostname or "", parts.port or 0).is_loopback
-    except ValueError:
-        return False
-    scheme_fits = parts.scheme == "https" or (parts.scheme == "http" and here)
-    return scheme_fits and bool(parts.hostname) and parts.username is None and address.isprintable()
-
-
 async def fetch(address: str, clock: Clock) -> bytes:
     """The body of an answer 200 to GET; redirects are not followed. Authorities are the machine's (OpenSSL's SSL_CERT_FILE names
     others), proxies are not used. Raises FetchError.
     """
-    if not is_safe(address):
+    if not is_safe_url(address):
         raise FetchError(f"{address} is neither https:// nor on this machine")
     try:
         return await _fetched(urlsplit(address), clock)

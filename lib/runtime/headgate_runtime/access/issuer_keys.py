@@ -8,7 +8,8 @@ from typing import Final, NoReturn
 import jwt
 import structlog
 
-from headgate_runtime.access.https import FetchError, fetch, is_safe
+from headgate_runtime.access.https import FetchError, fetch
+from headgate_runtime.values import is_safe_url
 from headgate_runtime.world import Clock
 
 ALGORITHMS: Final = frozenset({"RS256", "ES256", "EdDSA"})
@@ -84,7 +85,7 @@ class IssuerKeys:
         address = found.get("jwks_uri")
         if found.get("issuer") != self._issuer:
             raise FetchError("its discovery document is another issuer's")
-        if not isinstance(address, str) or not is_safe(address):
+        if not isinstance(address, str) or not is_safe_url(address):
             raise FetchError("its discovery document names no https:// address of keys")
         return address
 
