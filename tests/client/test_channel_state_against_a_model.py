@@ -8,8 +8,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from headgate.acks import Acks
 from headgate.channel_state import ChannelState
-from headgate.entries import Acks, Control, EncodedRows, Entry, Pause
+from headgate.entries import Control, EncodedRows, Entry, Pause
 from headgate_proto.api.v1 import errors_pb2 as wire
 from support.row_formats import FORMAT, OTHER_FORMAT
 

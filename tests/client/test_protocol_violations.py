@@ -4,9 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
+from headgate.acks import Acks
 from headgate.answers import MAX_OFFSET
 from headgate.channel_state import ChannelState
-from headgate.entries import Acks, Control, EncodedRows, Entry
+from headgate.entries import Control, EncodedRows, Entry
 from headgate.errors import InvalidArgumentError, ProtocolViolationError, TableRestoredError
 from headgate_proto.api.v1 import errors_pb2 as wire
 from support.row_formats import FORMAT, OTHER_FORMAT

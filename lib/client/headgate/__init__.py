@@ -15,10 +15,10 @@ the tree of errors.
 
 from headgate import quiet  # isort: skip  # noqa: F401
 from headgate import aio
+from headgate.acks import Acks, Level
 from headgate.blocking import Headgate, Table, connect
 from headgate.blocking_channel import Channel, Receipt
 from headgate.definition import Listing, TableInfo
-from headgate.entries import Acks, Level
 from headgate.errors import (
     BatchRefusedError,
     ChannelForbiddenError,

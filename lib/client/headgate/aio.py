@@ -13,10 +13,11 @@ from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Self
 
+from headgate.acks import Acks, Level
 from headgate.coordinators import Coordinators, parse_addresses
 from headgate.definition import Columns, Listing, TableInfo, checked_channel_name, names_of
 from headgate.encoding import SMALL_BYTES, Compression, Encoder
-from headgate.entries import Acks, EncodedRows, Level
+from headgate.entries import EncodedRows
 from headgate.errors import InvalidArgumentError
 from headgate.operating import Operated
 from headgate.profiles import find_profile

@@ -4,7 +4,7 @@ from types import TracebackType
 from typing import Self
 
 from headgate import aio
-from headgate.entries import Acks, Level
+from headgate.acks import Acks, Level
 from headgate.loop_thread import LoopThread
 from headgate.rows import RowFormat, detect_operation_type
 

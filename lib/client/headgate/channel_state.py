@@ -14,8 +14,9 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from headgate.acks import Acks
 from headgate.answers import check_range, require, violation
-from headgate.entries import Acks, Control, EncodedRows, Entry, Pause, Piece, Refusal
+from headgate.entries import Control, EncodedRows, Entry, Pause, Piece, Refusal
 from headgate.errors import InvalidArgumentError, TableRestoredError
 from headgate.rows import RowFormat
 from headgate_proto.api.v1 import errors_pb2 as wire

@@ -1,22 +1,11 @@
-"""What a channel's queue holds, and the acknowledgements and refusals of it."""
+"""What a channel's queue holds, and the refusals of it."""
 
 import enum
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from headgate.rows import RowFormat
 from headgate_proto.api.v1 import errors_pb2 as wire
-
-Level = Literal["received", "durable", "queryable"]
-"""How safe rows are: in one writer's memory; their commit is decided on the table's storage; readers see them."""
-
-
-class Acks(NamedTuple):
-    """The offset up to which rows have reached each level. ``received`` falls back when a stream breaks."""
-
-    received: int = 0
-    durable: int = 0
-    queryable: int = 0
 
 
 class EncodedRows(NamedTuple):

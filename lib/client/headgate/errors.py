@@ -39,7 +39,7 @@ from headgate_proto.api.v1 import errors_pb2 as wire
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from headgate.entries import Acks, Level
+    from headgate.acks import Acks, Level
 
 
 class HeadgateError(Exception):

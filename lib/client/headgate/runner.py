@@ -3,8 +3,9 @@
 import asyncio
 import contextlib
 
+from headgate.acks import Level
 from headgate.coordinators import Backoff, CallFailedError, Coordinators
-from headgate.entries import EncodedRows, Level
+from headgate.entries import EncodedRows
 from headgate.errors import ClosedError, HeadgateError, InternalError, UnavailableError
 from headgate.rows import RowFormat
 from headgate.shared_channel import SharedChannel, closed_error

@@ -11,9 +11,10 @@ from typing import TypedDict, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headgate.acks import Level
 from headgate.channel_state import ChannelState
 from headgate.encoding import Encoder, decoded
-from headgate.entries import Control, EncodedRows, Entry, Level, Pause, Refusal
+from headgate.entries import Control, EncodedRows, Entry, Pause, Refusal
 from headgate.errors import (
     BatchRefusedError,
     ClosedError,

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 import grpc
 from grpc import aio
 
+from headgate.acks import Acks
 from headgate.answers import violation
 from headgate.coordinators import CallFailedError, Coordinators
-from headgate.entries import Acks, Control, Entry, Pause
+from headgate.entries import Control, Entry, Pause
 from headgate.errors import HeadgateError, UnavailableError, from_wire
 from headgate.shared_channel import SharedChannel, closed_error
 from headgate.system import Clock
