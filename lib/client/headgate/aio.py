@@ -183,6 +183,7 @@ class Table(Operated, ReadableByName):
     """A table to write to, to read and to operate. ``info`` is its definition."""
 
     def __init__(self, headgate: Headgate, info: TableInfo) -> None:
+        super().__init__(headgate, info.name)
         self.headgate = headgate
         self.info = info
 

@@ -5,7 +5,7 @@ import contextlib
 import dataclasses
 import math
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from google.protobuf.message import Message
 from grpc import aio
@@ -145,6 +145,14 @@ class Coordinators:
         call = method(stub)(request, timeout=seconds, metadata=transport.metadata(address))
         answer: Answer = await answer_of(call, address, transport)
         return answer
+
+
+class ClusterConnection(Protocol):
+    """What a call takes from a connection to a cluster. ``timeout``: seconds for a call with all its repetitions."""
+
+    coordinators: Coordinators
+    transport: Transport
+    timeout: float
 
 
 def _of_all(failures: Sequence[Failure]) -> Failure:

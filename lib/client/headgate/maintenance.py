@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from google.protobuf.message import Message
 from grpc import aio
 
-from headgate.coordinators import CallFailedError, answer_of, as_call_failures
+from headgate.coordinators import CallFailedError, ClusterConnection, answer_of, as_call_failures
 from headgate.errors import UnknownOutcomeError
 from headgate.transport import Failure
 from headgate_proto.api.v1 import errors_pb2 as wire
@@ -20,8 +20,6 @@ from headgate_proto.api.v1 import maintenance_pb2 as api
 from headgate_proto.api.v1 import maintenance_pb2_grpc as rpc
 
 if TYPE_CHECKING:
-    from headgate.aio import Headgate
-
     Method = Callable[[rpc.MaintenanceServiceAsyncStub], Callable[..., Awaitable["Answer"]]]
 
 Answer = TypeVar("Answer")
@@ -30,8 +28,8 @@ Answer = TypeVar("Answer")
 class Maintenance:
     """Requests about one table. All raise HeadgateError: the owner's, or UnavailableError after the connection's timeout."""
 
-    def __init__(self, headgate: "Headgate", table: str) -> None:
-        self._headgate = headgate
+    def __init__(self, connection: ClusterConnection, table: str) -> None:
+        self._connection = connection
         self._table = table
 
     async def compact(self, *, plan_only: bool = False) -> AsyncIterator[api.CompactResponse]:
@@ -41,13 +39,13 @@ class Maintenance:
         """
         request = api.CompactRequest(table=self._table, plan_only=plan_only)
         while True:
-            call, answer = await self._headgate.coordinators.retry(
-                lambda _: self._begin(request), self._headgate.timeout, patient=True
+            call, answer = await self._connection.coordinators.retry(
+                lambda _: self._begin(request), self._connection.timeout, patient=True
             )
             try:
                 while isinstance(answer, api.CompactResponse):
                     yield answer
-                    with as_call_failures("", self._headgate.transport):
+                    with as_call_failures("", self._connection.transport):
                         answer = await call.read()
                 return
             except CallFailedError as broken:
@@ -100,8 +98,8 @@ class Maintenance:
                 )
                 raise CallFailedError(Failure(unknown, wire.ACTION_GIVE_UP)) from broken
 
-        coordinators = self._headgate.coordinators
-        return await coordinators.retry(lambda _: coordinators.try_each(to_owner), self._headgate.timeout, patient=True)
+        coordinators = self._connection.coordinators
+        return await coordinators.retry(lambda _: coordinators.try_each(to_owner), self._connection.timeout, patient=True)
 
     async def adopt(
         self, *, buckets: int | None = None, roll_back: bool = False, remove_metadata_table: bool = False
@@ -146,15 +144,15 @@ class Maintenance:
         return await self._call(lambda stub: stub.Slice, api.SliceRequest(table=self._table, list=True))
 
     async def _call(self, method: "Method[Answer]", request: Message) -> Answer:
-        coordinators = self._headgate.coordinators
+        coordinators = self._connection.coordinators
         return await coordinators.retry(
             lambda _: coordinators.try_each(lambda address: self._ask(address, method, request)),
-            self._headgate.timeout,
+            self._connection.timeout,
             patient=True,
         )
 
     async def _ask(self, address: str, method: "Method[Answer]", request: Message) -> Answer:
-        transport = self._headgate.transport
+        transport = self._connection.transport
         stub: rpc.MaintenanceServiceAsyncStub = rpc.MaintenanceServiceStub(transport.unary(address))
         answer: Answer = await answer_of(method(stub)(request, metadata=transport.metadata(address)), address, transport)
         return answer
@@ -163,7 +161,7 @@ class Maintenance:
         self, request: api.CompactRequest
     ) -> "tuple[aio.UnaryStreamCall[api.CompactRequest, api.CompactResponse], object]":
         """The owner's stream and its first answer."""
-        transport = self._headgate.transport
+        transport = self._connection.transport
 
         async def begin(
             address: str,
@@ -172,4 +170,4 @@ class Maintenance:
             call = stub.Compact(request, metadata=transport.metadata(address))
             return call, await answer_of(call, address, transport)
 
-        return await self._headgate.coordinators.try_each(begin)
+        return await self._connection.coordinators.try_each(begin)

@@ -2,14 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from headgate.coordinators import ClusterConnection
 from headgate.maintenance import Maintenance
 from headgate_proto.api.v1 import maintenance_pb2 as api
-
-if TYPE_CHECKING:
-    from headgate.aio import Headgate
-    from headgate.definition import TableInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +38,8 @@ class Restore:
 class Operated:
     """A table that can be operated."""
 
-    headgate: "Headgate"
-    info: "TableInfo"
+    def __init__(self, connection: ClusterConnection, table: str) -> None:
+        self._maintenance = Maintenance(connection, table)
 
     async def compact(self) -> Compaction:
         ended: Sequence[api.CompactedPlan] = ()
@@ -73,7 +69,3 @@ class Operated:
     async def configure(self, settings: Mapping[str, str] | None = None, *, unset: Sequence[str] = ()) -> dict[str, str]:
         said = await self._maintenance.configure(settings or {}, unset)
         return {setting.key: setting.value for setting in said.settings}
-
-    @property
-    def _maintenance(self) -> Maintenance:
-        return Maintenance(self.headgate, self.info.name)
