@@ -14,7 +14,6 @@ An authority is renewed without a gap: all trust its successor for a day before 
 processes at once.
 """
 
-import hashlib
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ from urllib.parse import quote
 
 from headgate_cli.credentials.authority import ROLES, Authority, Issued, is_good
 from headgate_cli.credentials.one_principal import access_of_one
-from headgate_cli.dev.redis import COMMANDS, USER
+from headgate_cli.credentials.redis_user import USER, coordinators_user, password_digest
 from headgate_runtime.access.tokens import digest_of, new_token
 from headgate_runtime.world import Ids
 
@@ -184,15 +183,11 @@ def _redis(found: Mapping[str, str], wanted: Wanted, ids: Ids) -> dict[str, str]
     password = found.get("redis/password", "").strip() or ids.token()
     made = {
         "redis/password": password + "\n",
-        "redis/users.acl": f"user default off\nuser {USER} on #{_sha256(password)} ~{USER}:* {COMMANDS}\n",
+        "redis/users.acl": f"user default off\n{coordinators_user(password)}\n",
         "redis/settings.toml": f'redis = "rediss://{USER}:{quote(password, safe="")}@{wanted.redis_hosts[0]}:6379/0"\n',
     }
     if wanted.reloads_redis:
         reload = found.get("redis/reload-password", "").strip() or ids.token()
         made["redis/reload-password"] = reload + "\n"
-        made["redis/users.acl"] += f"user reload on #{_sha256(reload)} resetkeys resetchannels -@all +config|set +ping\n"
+        made["redis/users.acl"] += f"user reload on #{password_digest(reload)} resetkeys resetchannels -@all +config|set +ping\n"
     return made
-
-
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()

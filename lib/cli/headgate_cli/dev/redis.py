@@ -1,6 +1,5 @@
 """The Redis of `headgate dev`: a server of its own, for the cluster's coordinators and for nobody else."""
 
-import hashlib
 import re
 import shutil
 import subprocess
@@ -9,13 +8,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import quote
 
+from headgate_cli.credentials.redis_user import USER, coordinators_user
 from headgate_cli.dev.private import PrivateFolder
 from headgate_cli.exits import ExitCode
 from headgate_cli.failures import CommandError
-
-USER = "headgate"
-COMMANDS = "+get +set +mget +del +scan +watch +unwatch +multi +exec +discard +time +ping +select"
-"""What coordinators send, and all that the user may: no CONFIG, DEBUG, MODULE, SAVE, REPLICAOF or EVAL."""
 
 _OLDEST = 7
 """Valkey has 7.2 and above. In older ones DEBUG, MODULE and settings that name files cannot be closed."""
@@ -45,7 +41,6 @@ def prepare_redis(folder: PrivateFolder, program: str, password: str) -> Redis:
             fix=f"Set XDG_STATE_HOME to a shorter one: {_LONGEST_SOCKET} bytes are the most.",
             code=ExitCode.OPERATOR,
         )
-    digest = hashlib.sha256(password.encode()).hexdigest()
     lines = [
         "port 0",
         f"unixsocket {_quoted(socket)}",
@@ -60,7 +55,7 @@ def prepare_redis(folder: PrivateFolder, program: str, password: str) -> Redis:
         "enable-debug-command no",
         "enable-module-command no",
         "user default off",
-        f"user {USER} on #{digest} ~{USER}:* {COMMANDS}",
+        coordinators_user(password),
     ]
     config = folder.write("redis.conf", "\n".join(lines) + "\n")
     return Redis(program, config, socket, f"unix://{USER}:{quote(password, safe='')}@{quote(str(socket))}?db=0")
