@@ -13,7 +13,7 @@ import pytest
 
 from headgate_cli.failures import CommandError
 from headgate_cli.load.inputs import input_files
-from headgate_cli.load.sources import format_of, open_source
+from headgate_cli.reading.sources import format_of, open_source
 
 ROWS = [{"id": number, "name": f"Köln {number * 7919 % 10007}"} for number in range(20_000)]
 CSV = ("id,name\n" + "".join(f"{row['id']},{row['name']}\n" for row in ROWS)).encode()

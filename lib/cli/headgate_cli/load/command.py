@@ -12,13 +12,13 @@ from headgate_cli.load.identity import channel_name, state
 from headgate_cli.load.inputs import input_files
 from headgate_cli.load.plan import schema_of_files, show_plan
 from headgate_cli.load.progress import LoadProgress, show_left_out
-from headgate_cli.load.reading.bad_rows import BadRows
-from headgate_cli.load.reading.options import ReadOptions
-from headgate_cli.load.reading.source import Piece, refused
 from headgate_cli.load.reading_options import reading_options
-from headgate_cli.load.sources import FORMATS, format_of, open_source
 from headgate_cli.options import cluster_options
 from headgate_cli.output import Output, json_option
+from headgate_cli.reading.bad_rows import BadRows
+from headgate_cli.reading.options import ReadOptions
+from headgate_cli.reading.source import Piece, refused
+from headgate_cli.reading.sources import FORMATS, format_of, open_source
 from headgate_cli.table.command import create_table
 from headgate_tables.system import SystemIds
 

@@ -3,7 +3,7 @@
 import hashlib
 from pathlib import Path
 
-from headgate_cli.load.reading.options import ReadOptions
+from headgate_cli.reading.options import ReadOptions
 
 
 def channel_name(path: Path, operation: str, reading: ReadOptions, kind: str = "", again: str = "") -> str:

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from headgate_cli.load.reading.source import refused
-from headgate_cli.load.sources import is_known
+from headgate_cli.reading.source import refused
+from headgate_cli.reading.sources import is_known
 
 
 @contextmanager

@@ -7,11 +7,11 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 import headgate
-from headgate_cli.load.reading.options import ReadOptions
-from headgate_cli.load.reading.renaming import check_names
-from headgate_cli.load.reading.source import refused
-from headgate_cli.load.sources import format_of, open_source
 from headgate_cli.output import Output
+from headgate_cli.reading.options import ReadOptions
+from headgate_cli.reading.renaming import check_names
+from headgate_cli.reading.source import refused
+from headgate_cli.reading.sources import format_of, open_source
 
 _ROWS = 10
 

@@ -7,9 +7,9 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from headgate_cli.load.reading.bad_rows import BadRows
-from headgate_cli.load.reading.options import ReadOptions
 from headgate_cli.output import Output
+from headgate_cli.reading.bad_rows import BadRows
+from headgate_cli.reading.options import ReadOptions
 
 _SHOWN = 5
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 import pyarrow as pa
 
-from headgate_cli.load.reading.options import ReadOptions
-from headgate_cli.load.reading.streams import check_encoding
+from headgate_cli.reading.options import ReadOptions
+from headgate_cli.reading.streams import check_encoding
 from headgate_cli.table.schemas import parse_type
 
 _TAB = {"\\t": "\t", "tab": "\t"}

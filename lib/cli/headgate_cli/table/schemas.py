@@ -7,8 +7,8 @@ import pyarrow as pa
 
 from headgate_cli.exits import ExitCode
 from headgate_cli.failures import CommandError
-from headgate_cli.load.reading.options import ReadOptions
-from headgate_cli.load.sources import format_of, open_source
+from headgate_cli.reading.options import ReadOptions
+from headgate_cli.reading.sources import format_of, open_source
 
 _TYPES: dict[str, pa.DataType] = {
     "string": pa.string(),

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from headgate_cli.load.reading.source import FileBatch, Source, refused
+from headgate_cli.reading.source import FileBatch, Source, refused
 
 _LEGAL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 Renames = Sequence[tuple[str, str]]

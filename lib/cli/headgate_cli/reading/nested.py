@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from headgate_cli.load.reading.text_values import Array, MisfitError
+from headgate_cli.reading.text_values import Array, MisfitError
 from headgate_tables.arrow import pc
 
 Leaf = Callable[[Array, pa.DataType], Array]

@@ -6,8 +6,8 @@ from types import TracebackType
 from typing import IO, Any, Self
 
 from headgate_cli.failures import CommandError
-from headgate_cli.load.reading.compression import DAMAGED, decompressed
-from headgate_cli.load.reading.source import refused
+from headgate_cli.reading.compression import DAMAGED, decompressed
+from headgate_cli.reading.source import refused
 
 _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 

@@ -8,9 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from headgate_cli.failures import CommandError
-from headgate_cli.load.reading.options import ReadOptions
-from headgate_cli.load.reading.source import Source
-from headgate_cli.load.sources import open_source
+from headgate_cli.reading.options import ReadOptions
+from headgate_cli.reading.source import Source
+from headgate_cli.reading.sources import open_source
 
 INSTANT = pa.timestamp("us", tz="UTC")
 WIDER: dict[str, tuple[pa.DataType, list[Any], pa.DataType]] = {

@@ -10,7 +10,7 @@ from uuid import UUID
 import fastavro
 import pyarrow as pa
 
-from headgate_cli.load.reading.source import FileBatch, Source, numbered, unreadable
+from headgate_cli.reading.source import FileBatch, Source, numbered, unreadable
 from headgate_tables.errors import TablesError
 from headgate_tables.opening import columns_of_avro
 

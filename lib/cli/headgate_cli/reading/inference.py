@@ -7,9 +7,9 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from headgate_cli.failures import CommandError
-from headgate_cli.load.reading.options import ReadOptions
-from headgate_cli.load.reading.source import refused
-from headgate_cli.load.reading.text_values import LOCAL, Array, fits, numbers, trimmed
+from headgate_cli.reading.options import ReadOptions
+from headgate_cli.reading.source import refused
+from headgate_cli.reading.text_values import LOCAL, Array, fits, numbers, trimmed
 from headgate_tables.arrow import pc
 
 Fits: TypeAlias = Callable[[Array, ReadOptions], bool]

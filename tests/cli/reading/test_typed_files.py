@@ -17,8 +17,8 @@ import pytest
 from hudi import HudiTableBuilder
 
 from headgate_cli.failures import CommandError
-from headgate_cli.load.reading.options import ReadOptions
-from headgate_cli.load.sources import format_of, open_source
+from headgate_cli.reading.options import ReadOptions
+from headgate_cli.reading.sources import format_of, open_source
 from headgate_tables import hudi
 
 UTC = dt.UTC

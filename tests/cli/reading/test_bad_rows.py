@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from headgate_cli.failures import CommandError
-from headgate_cli.load.reading.bad_rows import BadRows
-from headgate_cli.load.reading.options import ReadOptions
-from headgate_cli.load.sources import open_source
+from headgate_cli.reading.bad_rows import BadRows
+from headgate_cli.reading.options import ReadOptions
+from headgate_cli.reading.sources import open_source
 
 TABLE = pa.schema([("id", pa.int64()), ("name", pa.string()), ("day", pa.date32())])
 BAD = """id,name,day

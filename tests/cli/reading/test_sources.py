@@ -13,9 +13,9 @@ import pytest
 from headgate_cli.exits import ExitCode
 from headgate_cli.failures import CommandError
 from headgate_cli.load.identity import channel_name
-from headgate_cli.load.reading.options import ReadOptions
-from headgate_cli.load.reading.source import Source
-from headgate_cli.load.sources import format_of, open_source
+from headgate_cli.reading.options import ReadOptions
+from headgate_cli.reading.source import Source
+from headgate_cli.reading.sources import format_of, open_source
 
 ROWS = pa.table({"id": [f"{number:07}" for number in range(150_000)], "n": pa.array(range(150_000), pa.int64())})
 

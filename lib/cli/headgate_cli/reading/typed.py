@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from headgate_cli.failures import CommandError
-from headgate_cli.load.reading.options import ReadOptions
-from headgate_cli.load.reading.source import FileBatch, refused
-from headgate_cli.load.reading.text_values import Array, MisfitError, convert, is_number
+from headgate_cli.reading.options import ReadOptions
+from headgate_cli.reading.source import FileBatch, refused
+from headgate_cli.reading.text_values import Array, MisfitError, convert, is_number
 
 _nulls = cast("Callable[[int, pa.DataType], Array]", pa.nulls)
 

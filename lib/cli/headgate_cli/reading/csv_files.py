@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from headgate_cli.failures import CommandError
-from headgate_cli.load.reading.bad_rows import BadRows, csv_line
-from headgate_cli.load.reading.inference import ColumnInference
-from headgate_cli.load.reading.options import ReadOptions
-from headgate_cli.load.reading.source import BLOCK_BYTES, FileBatch, Source, numbered, refused
-from headgate_cli.load.reading.streams import TextStream
-from headgate_cli.load.reading.typed import typed
+from headgate_cli.reading.bad_rows import BadRows, csv_line
+from headgate_cli.reading.inference import ColumnInference
+from headgate_cli.reading.options import ReadOptions
+from headgate_cli.reading.source import BLOCK_BYTES, FileBatch, Source, numbered, refused
+from headgate_cli.reading.streams import TextStream
+from headgate_cli.reading.typed import typed
 from headgate_tables.arrow import pc
 
 _DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}

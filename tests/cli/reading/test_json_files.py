@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 
 from headgate_cli.failures import CommandError
-from headgate_cli.load.reading import json_files, json_text
-from headgate_cli.load.reading.options import ReadOptions
-from headgate_cli.load.reading.source import Source
-from headgate_cli.load.sources import open_source
+from headgate_cli.reading import json_files, json_text
+from headgate_cli.reading.options import ReadOptions
+from headgate_cli.reading.source import Source
+from headgate_cli.reading.sources import open_source
 from support.read_files import Read, Refused
 
 UTC = dt.UTC

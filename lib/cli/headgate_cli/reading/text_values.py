@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.types as pat
 
-from headgate_cli.load.reading.options import ReadOptions
+from headgate_cli.reading.options import ReadOptions
 from headgate_tables.arrow import pc
 
 Array: TypeAlias = Any

@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from headgate_cli.load.reading.source import BLOCK_BYTES, refused
-from headgate_cli.load.reading.streams import TextStream
+from headgate_cli.reading.source import BLOCK_BYTES, refused
+from headgate_cli.reading.streams import TextStream
 
 _SPACE = " \t\r\n"
 _LONGEST_WORD = 16  # of a text that is cut off in a word or an escape, the decoder names the beginning of that

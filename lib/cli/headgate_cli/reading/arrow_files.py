@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from headgate_cli.load.reading.source import PIECE_ROWS, FileBatch, Source, numbered
+from headgate_cli.reading.source import PIECE_ROWS, FileBatch, Source, numbered
 
 
 def open_parquet(path: Path) -> Source:

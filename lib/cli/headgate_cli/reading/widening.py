@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from headgate_cli.failures import CommandError
-from headgate_cli.load.reading.nested import Leaf, nested
-from headgate_cli.load.reading.options import ReadOptions
-from headgate_cli.load.reading.source import FileBatch, Source, refused
-from headgate_cli.load.reading.text_values import Array
+from headgate_cli.reading.nested import Leaf, nested
+from headgate_cli.reading.options import ReadOptions
+from headgate_cli.reading.source import FileBatch, Source, refused
+from headgate_cli.reading.text_values import Array
 from headgate_tables.arrow import pc
 
 _WIDER: dict[pa.DataType, pa.DataType] = {

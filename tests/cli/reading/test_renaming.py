@@ -10,8 +10,8 @@ import pytest
 
 from headgate_cli.failures import CommandError
 from headgate_cli.load.plan import schema_of_files
-from headgate_cli.load.reading.options import ReadOptions
-from headgate_cli.load.sources import format_of, open_source
+from headgate_cli.reading.options import ReadOptions
+from headgate_cli.reading.sources import format_of, open_source
 
 RENAMES = (("Order ID", "order_id"), ("größe=cm", "size"))
 ROWS = [{"order_id": "007", "size": 1.5, "n": 1}]

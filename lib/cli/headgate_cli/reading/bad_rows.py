@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from headgate_cli.failures import CommandError
-from headgate_cli.load.reading.options import ReadOptions
-from headgate_cli.load.reading.source import refused
+from headgate_cli.reading.options import ReadOptions
+from headgate_cli.reading.source import refused
 
 
 class BadRows:

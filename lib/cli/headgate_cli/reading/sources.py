@@ -6,15 +6,15 @@ import pyarrow as pa
 
 from headgate_cli.exits import ExitCode
 from headgate_cli.failures import CommandError
-from headgate_cli.load.reading.arrow_files import open_arrow, open_orc, open_parquet
-from headgate_cli.load.reading.bad_rows import BadRows
-from headgate_cli.load.reading.compression import without_suffix
-from headgate_cli.load.reading.csv_files import open_csv
-from headgate_cli.load.reading.json_files import open_json
-from headgate_cli.load.reading.options import ReadOptions
-from headgate_cli.load.reading.renaming import file_names, renamed
-from headgate_cli.load.reading.source import Source, unreadable
-from headgate_cli.load.reading.widening import widened
+from headgate_cli.reading.arrow_files import open_arrow, open_orc, open_parquet
+from headgate_cli.reading.bad_rows import BadRows
+from headgate_cli.reading.compression import without_suffix
+from headgate_cli.reading.csv_files import open_csv
+from headgate_cli.reading.json_files import open_json
+from headgate_cli.reading.options import ReadOptions
+from headgate_cli.reading.renaming import file_names, renamed
+from headgate_cli.reading.source import Source, unreadable
+from headgate_cli.reading.widening import widened
 
 FORMATS = ("parquet", "csv", "jsonl", "arrow", "avro", "orc")
 _BY_SUFFIX = {
@@ -80,7 +80,7 @@ def open_source(
 def _typed_file(path: Path, kind: str) -> Source:
     """A file of a format that knows its types."""
     if kind == "avro":
-        from headgate_cli.load.reading.avro_files import open_avro  # costs other commands nothing
+        from headgate_cli.reading.avro_files import open_avro  # costs other commands nothing
 
         return open_avro(path)
     return {"parquet": open_parquet, "orc": open_orc, "arrow": open_arrow}[kind](path)

@@ -8,14 +8,14 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from headgate_cli.failures import CommandError
-from headgate_cli.load.reading.inference import TIMES, ColumnInference
-from headgate_cli.load.reading.json_text import JsonBlock, json_blocks
-from headgate_cli.load.reading.json_types import MixedError, altered, inferred, merged, parsed
-from headgate_cli.load.reading.nested import nested
-from headgate_cli.load.reading.options import ReadOptions
-from headgate_cli.load.reading.source import FileBatch, Source, refused
-from headgate_cli.load.reading.text_values import Array, MisfitError, convert
-from headgate_cli.load.reading.typed import misfit_error
+from headgate_cli.reading.inference import TIMES, ColumnInference
+from headgate_cli.reading.json_text import JsonBlock, json_blocks
+from headgate_cli.reading.json_types import MixedError, altered, inferred, merged, parsed
+from headgate_cli.reading.nested import nested
+from headgate_cli.reading.options import ReadOptions
+from headgate_cli.reading.source import FileBatch, Source, refused
+from headgate_cli.reading.text_values import Array, MisfitError, convert
+from headgate_cli.reading.typed import misfit_error
 from headgate_tables.arrow import pc
 
 _CORRECT = "Correct the row, or take the text of a column: --cast 'COLUMN=string'."

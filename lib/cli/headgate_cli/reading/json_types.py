@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.json as pa_json
 import pyarrow.types as pat
 
-from headgate_cli.load.reading.text_values import Array
+from headgate_cli.reading.text_values import Array
 from headgate_tables.arrow import pc
 
 _EXACT = 2**53  # from here on, float64 lacks whole numbers
