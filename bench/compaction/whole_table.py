@@ -25,8 +25,8 @@ def compact(folder: str, warm_up: str = "") -> dict[str, float]:
     end = Moment.now()
     if result.dropped or not result.finished:
         raise AssertionError(f"{len(result.finished)} slices were compacted, {result.dropped} were not")
-    used = end - begin
-    return {"cpu": used.cpu, "wall": used.wall, "process_cpu": end.cpu, "peak": peak_bytes(), "bytes": result.bytes_written}
+    used, written = end - begin, sum(each.file.size for each in result.finished)
+    return {"cpu": used.cpu, "wall": used.wall, "process_cpu": end.cpu, "peak": peak_bytes(), "bytes": written}
 
 
 def rewrite(folder: str) -> dict[str, float]:

@@ -107,20 +107,6 @@ def test_tm4_an_offsets_slot_keeps_open_instants_alive_and_makes_given_up_ones_d
     assert list(read_state(store, LOG_LAYOUT)[0].commits) == [older]
 
 
-def test_ro4_given_up_instants_become_dead_in_a_slot_of_their_own(store: FaultyStore) -> None:
-    log = open_log(store)
-    assert not open_log(store).declare_given_up_dead()
-    instant = log.begin()
-    assert not log.declare_given_up_dead()
-    log.abandon(instant)
-    assert log.declare_given_up_dead()
-    assert newest(store) is Kind.DEAD
-    assert instant in read_state(store, LOG_LAYOUT)[0].dead
-    n = log.state.n
-    assert not log.declare_given_up_dead()
-    assert log.state.n == n
-
-
 def test_p1_offsets_wait_until_an_older_commit_is_published(store: FaultyStore) -> None:
     log = open_log(store)
     instant = log.begin()

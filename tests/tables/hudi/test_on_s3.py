@@ -311,7 +311,6 @@ def test_checkpoints_offsets_and_an_abort_of_a_clusters_owner(place: Place) -> N
     left = place.keys(aborted.instant)
     assert [key for key in left if key.startswith("p/")]
     aborted.rollback()
-    assert table.declare_rolled_back_dead()
     write_checkpoint(place, table, ("a", 3, None), ("b", 3, "b3")).commit()
     assert place.keys(aborted.instant) == left
     table.tidy()

@@ -12,7 +12,6 @@ from headgate_tables.hudi.keys.bucket import (
     bucket_ids,
     bucket_of,
     buckets_of_hashes,
-    buckets_of_text,
     file_id,
     index_values,
     key_group,
@@ -21,6 +20,7 @@ from headgate_tables.hudi.keys.bucket import (
 )
 from headgate_tables.hudi.keys.java_hash import java_string_hash
 from headgate_tables.hudi.keys.record_key import KeySpec, read_keys
+from support.key_texts import records_of_text
 
 TABLE = uuid.UUID("6f1d2c3b-4a59-4e68-8777-9695a4b3c2d1")
 
@@ -82,13 +82,15 @@ NEVER_RETURNS = [("a,b:c:d", "id"), ("a:b:c,d", "id"), ("2024-01-01 10:00:00,5",
 def test_a_key_is_taken_apart_as_hudi_does(key: str, fields: str, expected: list[str | None]) -> None:
     assert index_values(key, fields.split(",")) == expected
     spec = KeySpec(tuple(fields.split(",")))
-    assert buckets_of_text(pa.array([key]), spec, MAX_BUCKETS).tolist() == [list_hash(expected) % MAX_BUCKETS]
+    buckets = record_buckets(records_of_text(pa.array([key]), spec), spec, MAX_BUCKETS)
+    assert buckets.tolist() == [list_hash(expected) % MAX_BUCKETS]
 
 
 @pytest.mark.parametrize(("key", "fields"), NEVER_RETURNS)
 def test_keys_on_which_hudi_hangs_get_a_bucket(key: str, fields: str) -> None:
     assert index_values(key, fields.split(",")) is None
-    assert 0 <= int(buckets_of_text(pa.array([key]), KeySpec(tuple(fields.split(","))), 8)[0]) < 8
+    spec = KeySpec(tuple(fields.split(",")))
+    assert 0 <= int(record_buckets(records_of_text(pa.array([key]), spec), spec, 8)[0]) < 8
 
 
 awkward = st.text(st.sampled_from("ab,:fgé😀_\n"), min_size=1, max_size=12)
@@ -107,7 +109,7 @@ def test_the_bucket_of_any_record_is_that_of_the_strings_hudi_hashes(rows, singl
     for key, bucket, (f, g) in zip(records.keys.to_pylist(), buckets, rows, strict=True):
         strings = index_values(key, spec.fields) or ([g] if single else [f, g])
         assert bucket == list_hash(strings) % MAX_BUCKETS
-    assert buckets_of_text(records.keys, spec, MAX_BUCKETS).tolist() == buckets
+    assert record_buckets(records_of_text(records.keys, spec), spec, MAX_BUCKETS).tolist() == buckets
     assert buckets_of_hashes(record_hashes(records, spec), MAX_BUCKETS).tolist() == buckets
 
 

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from headgate_tables.errors import FixCall, NullKeyError, OptionError, SchemaError, UnsupportedTypeError
 from headgate_tables.hudi.keys.bucket import record_buckets
-from headgate_tables.hudi.keys.record_key import KeySpec, read_keys, record_keys
+from headgate_tables.hudi.keys.record_key import KeySpec, read_keys
 
 
 def keys(spec: KeySpec, **columns: pa.Array) -> list[str]:
-    return record_keys(pa.table(columns), spec).to_pylist()
+    return read_keys(pa.table(columns), spec).keys.to_pylist()
 
 
 # Each as Spark with Hudi 1.2.0 wrote it, by upsert and by bulk insert alike.
@@ -166,7 +166,7 @@ def test_a_missing_and_a_doubled_column_are_refused() -> None:
         keys(KeySpec(("id",)), a=pa.array([1]), b=pa.array([1]))
     twice = pa.Table.from_arrays([pa.array([1]), pa.array([2])], ["id", "id"])
     with pytest.raises(SchemaError, match="'id' is in the data 2 times"):
-        record_keys(twice, KeySpec(("id",)))
+        read_keys(twice, KeySpec(("id",)))
 
 
 @pytest.mark.parametrize("fields", [(), ("a", "a"), ("a:b",), ("a,b",), ("",)])

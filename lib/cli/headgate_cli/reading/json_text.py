@@ -2,7 +2,7 @@
 
 import codecs
 import json
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,7 +13,6 @@ _SPACE = " \t\r\n"
 _LONGEST_WORD = 16  # of a text that is cut off in a word or an escape, the decoder names the beginning of that
 _DECODER = json.JSONDecoder()
 _EXACT = json.JSONDecoder(parse_float=str, parse_int=str)
-Rewritten = Callable[[str, dict[str, Any]], str]
 
 
 class JsonBlock(NamedTuple):

@@ -221,14 +221,6 @@ class CommitLog:
         reserved = self._reservations.renewed()
         self._append(Offsets(channels=channels, forget=forget, reserved=reserved, min_reader=FORMAT, min_writer=FORMAT))
 
-    def declare_given_up_dead(self) -> bool:
-        """Makes the instants of abandoned transactions dead now, in a slot (rules RO4, TM4); False when there are none."""
-        self._claim.check()
-        if not self._reservations.given_up:
-            return False
-        self.win_dead({}, ())
-        return True
-
     def close(self) -> None:
         """Ends the handle: open transactions lapse."""
         self._claim.end(ReopenTable("the table was closed", fix="Open it again to write."))

@@ -91,11 +91,6 @@ class CompactResult:
     finished: Sequence[OperationResult]
     dropped: Mapping[Operation, str]
 
-    @property
-    def bytes_written(self) -> int:
-        """Bytes of the new base files of finished operations."""
-        return sum(each.file.size for each in self.finished)
-
 
 @dataclass(frozen=True, slots=True)
 class CleanResult:

@@ -136,13 +136,6 @@ class TableOwner(TableReader, TableServices):
         """Raises TableGoneError when the table's folder was moved or removed; one look at one file."""
         check_there(self._store)
 
-    def declare_rolled_back_dead(self) -> bool:
-        """Makes rolled-back instants that others have seen dead in a slot now (rule RO4); False when there are none.
-
-        Lists nothing. Every other slot does it too, including those of ``tidy``.
-        """
-        return self._own()[0].declare_given_up_dead()
-
     def tidy(self) -> None:
         """Sweeps what dead instants left and folds the log, each if it is due; leaves open transactions alone.
 

@@ -60,24 +60,6 @@ def buckets_of_hashes(hashes: Hashes, buckets: int) -> Int32s:
     return ((hashes & np.uint32(0x7FFFFFFF)) % np.uint32(buckets)).view(np.int32)
 
 
-def buckets_of_text(keys: pa.StringArray, spec: KeySpec, buckets: int) -> Int32s:
-    """As `record_buckets`, from the ``_hoodie_record_key`` of existing files. int32."""
-    if len(spec.fields) == 1:
-        return record_buckets(RecordKeys(keys, (keys,)), spec, buckets)
-    pattern = ",".join(
-        f"{_quoted(field)}:(?P<v{i}>{'.*' if i + 1 == len(spec.fields) else '.*?'})" for i, field in enumerate(spec.fields)
-    )
-    found: pa.StructArray = pc.extract_regex(keys, pattern=f"(?s)^{pattern}$")
-    parts = [pc.struct_field(found, [i]) for i in range(len(spec.fields))]
-    values = tuple(pc.if_else(pc.is_in(part, pa.array([NULL, EMPTY])), None, part) for part in parts)
-    hashes = _list_hash(values)
-    other = pc.or_(pc.is_null(found), pa.array(_taken_apart_otherwise(RecordKeys(keys, values), spec)))
-    rows = np.flatnonzero(other.to_numpy(zero_copy_only=False))
-    if len(rows):
-        _hash_one_by_one(hashes, rows, keys, spec)
-    return buckets_of_hashes(hashes, buckets)
-
-
 def index_values(key: str, fields: Sequence[str]) -> list[str | None] | None:
     """The strings that Hudi 1.x hashes for a record key; None where its parser would never return.
 
@@ -176,7 +158,3 @@ def _holds(values: pa.StringArray, character: str) -> bool:
 
 def _true(mask: pa.BooleanArray) -> npt.NDArray[np.bool_]:
     return np.asarray(pc.fill_null(mask, False).to_numpy(zero_copy_only=False), np.bool_)
-
-
-def _quoted(name: str) -> str:
-    return "".join(c if c.isalnum() or c == "_" else f"\\x{{{ord(c):x}}}" for c in name)

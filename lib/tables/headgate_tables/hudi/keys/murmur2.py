@@ -32,7 +32,7 @@ class HashedKeys:
         return len(self._lengths)
 
     def hash(self, seeds: Hashes | np.uint32) -> Hashes:
-        """uint32[n] in the internal order; ``seeds``: one, or the result of the last call. See ``sorted_back``."""
+        """uint32[n] in the internal order; ``seeds``: one, or the result of the last call. See ``rows``."""
         found = self._lengths ^ seeds
         for words in self._words:
             part = found[: len(words)]
@@ -45,24 +45,10 @@ class HashedKeys:
         found ^= found >> np.uint32(15)
         return found
 
-    def sorted_back(self, values: Hashes) -> Hashes:
-        """Values in the order of ``hash`` results, brought into the order of the keys."""
-        if self._order is None:
-            return values
-        back = np.empty_like(values)
-        back[self._order] = values
-        return back
-
     @property
     def rows(self) -> npt.NDArray[np.int64]:
         """The row of the key at each place of a ``hash`` result."""
         return np.arange(len(self._lengths)) if self._order is None else self._order
-
-
-def hash_keys(keys: Array, seed: int = 0) -> Hashes:
-    """uint32[n] in the order of the keys."""
-    prepared = HashedKeys(keys)
-    return prepared.sorted_back(prepared.hash(np.uint32(seed)))
 
 
 def _bytes(keys: Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.int64]]:

@@ -52,11 +52,6 @@ class RecordKeys:
     values: tuple[pa.StringArray, ...]
 
 
-def record_keys(table: pa.Table | pa.RecordBatch, spec: KeySpec) -> pa.StringArray:
-    """The record key of each row. Errors as in `read_keys`."""
-    return read_keys(table, spec).keys
-
-
 def read_keys(table: pa.Table | pa.RecordBatch, spec: KeySpec) -> RecordKeys:
     """The record keys and the values in them; columns may be dictionary-encoded or chunked.
 
