@@ -15,7 +15,7 @@ from pyspark.sql.types import IntegerType, StructField, StructType
 
 from headgate_spark.carried import carried_by
 from headgate_spark.planning import check_columns, definition_of, number_of_tasks
-from headgate_spark.progress import Listener, Written, tally_of
+from headgate_spark.progress import Listener, Written, accumulator_of
 from headgate_spark.spread import TASK, numbers_of_tasks
 from headgate_spark.tasks import REPORT, Placing, Report, Writing
 from headgate_tables.errors import CorruptFileError, OptionError
@@ -94,7 +94,7 @@ def _load(
             process=System.real().ids.token(),
             settings=table.settings.to_texts(),
             overwriting=mode != "into_empty",
-            tally=tally_of(df.sparkSession, listener) if progress is not None else None,
+            accumulator=accumulator_of(df.sparkSession, listener) if progress is not None else None,
         )
         report = _run(df, Placing(definition, numbers_of_tasks(df.sparkSession, count)), writing, count)
         for at, why in transaction.find_false(report.statuses).items():

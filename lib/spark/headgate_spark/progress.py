@@ -23,7 +23,7 @@ class Written:
         return Written(self.tasks + other.tasks, self.files + other.files, self.rows + other.rows, self.bytes + other.bytes)
 
 
-class Tally(Protocol):
+class LoadAccumulator(Protocol):
     """Spark's accumulator of one load, in a task."""
 
     def add(self, term: Written) -> None:
@@ -55,10 +55,10 @@ class Listener(AccumulatorParam[Written]):  # type: ignore[misc]
         return Listener, ()
 
 
-def tally_of(spark: Any, listener: Listener) -> Tally | None:
+def accumulator_of(spark: Any, listener: Listener) -> LoadAccumulator | None:
     """None through Spark Connect, which brings nothing of a task before its end."""
     try:
-        tally: Tally = spark.sparkContext.accumulator(Written(), listener)
+        accumulator: LoadAccumulator = spark.sparkContext.accumulator(Written(), listener)
     except PySparkException:
         return None
-    return tally
+    return accumulator

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from headgate_spark.carried import carrying
-from headgate_spark.progress import Tally, Written
+from headgate_spark.progress import LoadAccumulator, Written
 from headgate_spark.spread import TASK, task_of
 from headgate_tables.face.definition import Definition
 from headgate_tables.face.files import WriteStat, WriteStatus
@@ -50,7 +50,7 @@ class Placing:
 @dataclass(frozen=True, slots=True)
 class Writing:
     """Writes the files of a task's groups. ``process``: names the folder where they wait on a local disk; ``settings``: texts by
-    key; ``overwriting``: see ``bulk_files``; ``tally``: gets what the task has written.
+    key; ``overwriting``: see ``bulk_files``; ``accumulator``: gets what the task has written.
     """
 
     url: str
@@ -61,7 +61,7 @@ class Writing:
     process: str
     settings: Mapping[str, str]
     overwriting: bool = False
-    tally: Tally | None = None
+    accumulator: LoadAccumulator | None = None
 
     def write(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """All rows of the task's groups in, one ``REPORT`` out."""
@@ -86,9 +86,9 @@ class Writing:
             yield report.encode()
 
     def _count(self, statuses: Sequence[WriteStatus]) -> None:
-        if self.tally is not None:
+        if self.accumulator is not None:
             stats = [status.stat for status in statuses]
-            self.tally.add(Written(1, len(stats), sum(each.rows for each in stats), sum(each.size for each in stats)))
+            self.accumulator.add(Written(1, len(stats), sum(each.rows for each in stats), sum(each.size for each in stats)))
 
 
 def _joined(pieces: list[pa.RecordBatch]) -> pa.Table:
