@@ -6,12 +6,12 @@ from types import ModuleType
 
 import pytest
 
-from headgate_tables.hudi.services.compaction import base_writer, deciding, parquet_batches, pinned
+from headgate_tables.hudi.services.compaction import base_writer, parquet_batches, pinned, survivors
 
 THRESHOLDS: Mapping[str, ModuleType] = {
-    "SHARE_ENTRIES": deciding,
-    "SHARE_KEY_BYTES": deciding,
-    "_HELD_BYTES": deciding,
+    "SHARE_ENTRIES": survivors,
+    "SHARE_KEY_BYTES": survivors,
+    "_HELD_BYTES": survivors,
     "BATCH_ROWS": parquet_batches,
     "_WORTH_A_LOOK": parquet_batches,
     "_WORTH_A_LOOK_FOR_ALL": parquet_batches,

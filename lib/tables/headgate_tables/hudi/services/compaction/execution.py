@@ -1,8 +1,8 @@
 """Executes one operation of a compaction plan: base file and logs of a slice become a new base file (rules W4, FI5).
 
-Two passes. The first decides by keys and ordering values which rows stay (``deciding``). The second copies: kept rows of the base
-file in their order, then the logs' winners in theirs, in batches, through a spool into the file. Memory holds a batch and a row
-group, however large the slice is, and the decision of the first pass. Deletes end here: a base file keeps none (rule DE2).
+Two passes. The first decides by keys and ordering values which rows stay (``survivors``). The second copies: kept rows of the
+base file in their order, then the logs' winners in theirs, in batches, through a spool into the file. Memory holds a batch and
+a row group, however large the slice is, and what the first pass found. Deletes end here: a base file keeps none (rule DE2).
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from headgate_tables.hudi.parquet_checks import UNMERGEABLE, damaged
 from headgate_tables.hudi.partial import Source, merge_partial
 from headgate_tables.hudi.schema.meta_columns import FILE_NAME, RECORD_KEY, with_meta
 from headgate_tables.hudi.services.compaction.base_writer import BaseFileWriter
-from headgate_tables.hudi.services.compaction.deciding import decide
 from headgate_tables.hudi.services.compaction.parquet_batches import ParquetBatches
 from headgate_tables.hudi.services.compaction.pinned import PinnedSlice
 from headgate_tables.hudi.services.compaction.stored_output import Counts, stored_output
+from headgate_tables.hudi.services.compaction.survivors import find_survivors
 from headgate_tables.storage.store import Outcome, Spool, Store
 
 Progress = Callable[[int], None]
@@ -120,17 +120,17 @@ class _Merge:
     def _streamed(self, writer: BaseFileWriter) -> Counts:
         blocks = self._pinned.blocks
         with self._pinned.base() as base:
-            decision = decide(base, blocks, self._reader, self._schema, self._beat)
+            survivors = find_survivors(base, blocks, self._reader, self._schema, self._beat)
             pa.default_memory_pool().release_unused()
             if base is not None:
-                self._copy(self._base_rows(base, decision.read), decision.keep, writer, "the base file")
-        for block, alive in zip(blocks, decision.alive, strict=True):
+                self._copy(self._base_rows(base, survivors.read), survivors.keep, writer, "the base file")
+        for block, alive in zip(blocks, survivors.alive, strict=True):
             if alive.any():
                 self._copy(block.rows(self._target), alive, writer, block.block.where)
-        rows = int(decision.keep.sum()) + sum(int(alive.sum()) for alive in decision.alive)
+        rows = int(survivors.keep.sum()) + sum(int(alive.sum()) for alive in survivors.alive)
         if writer.rows != rows:
             raise damaged(self._operation.path, f"{writer.rows} rows were written, and {rows} must survive")
-        return Counts(rows, decision.inserts, decision.updates, decision.deletes, decision.log_rows, len(blocks))
+        return Counts(rows, survivors.inserts, survivors.updates, survivors.deletes, survivors.log_rows, len(blocks))
 
     def _base_rows(self, base: ParquetBatches, read: pa.Table | None) -> Iterator[pa.Table]:
         """``read``: columns that were read before and need not be read again."""

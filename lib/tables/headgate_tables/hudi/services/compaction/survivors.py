@@ -31,10 +31,11 @@ _HELD_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
-    """``keep``: bool[base rows]; ``alive``: bool[entries] for each block. The counts are those of ``OperationResult``.
+class Survivors:
+    """Rows of a slice for its new base file. ``keep``: bool[base rows]; ``alive``: bool[entries] for each block.
 
-    ``read``: columns of the base file that were read already, whole; None when they are too large to keep.
+    The counts are those of ``OperationResult``. ``read``: columns of the base file that were read already, whole; None when they
+    are too large to keep.
     """
 
     keep: Mask
@@ -46,14 +47,14 @@ class Decision:
     log_rows: int
 
 
-def decide(
+def find_survivors(
     base: ParquetBatches | None, blocks: Sequence[PinnedBlock], reader: EntryReader, schema: pa.Schema, beat: Callable[[], None]
-) -> Decision:
-    """Decides the merge of a slice without partial updates. ``beat`` is called now and then, and may raise."""
-    return _Deciding(base, blocks, reader, schema, beat).result()
+) -> Survivors:
+    """Finds the survivors of a slice without partial updates. ``beat`` is called now and then, and may raise."""
+    return _Search(base, blocks, reader, schema, beat).result()
 
 
-class _Deciding:
+class _Search:
     def __init__(
         self,
         base: ParquetBatches | None,
@@ -74,19 +75,19 @@ class _Deciding:
         self._deletes = 0
         self._read: list[pa.Table] | None = None
 
-    def result(self) -> Decision:
+    def result(self) -> Survivors:
         shares = max(1, -(-sum(block.about_entries() for block in self._blocks) // SHARE_ENTRIES))
-        while not self._decide(0, shares):
+        while not self._search(0, shares):
             shares *= 2
         for share in range(1, shares):
-            self._decide(share, shares)
+            self._search(share, shares)
         alive = np.split(self._alive, np.cumsum(self._counts)[:-1]) if self._counts else []
         rows = sum(count for count, block in zip(self._counts, self._blocks, strict=True) if block.has_rows)
         shown = int(self._alive.sum())
         read = pa.concat_tables(self._read) if self._read else None
-        return Decision(self._keep, read, alive, shown - self._updates, self._updates, self._deletes, rows)
+        return Survivors(self._keep, read, alive, shown - self._updates, self._updates, self._deletes, rows)
 
-    def _decide(self, share: int, shares: int) -> bool:
+    def _search(self, share: int, shares: int) -> bool:
         """False when the keys of the first share are so long that more shares are needed."""
         made = self._entries(share, shares)
         if made is None:
