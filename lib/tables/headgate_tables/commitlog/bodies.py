@@ -44,7 +44,7 @@ class Kind(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class SlotBody:
     """Fields that every slot may have; None for one that it lacks. On disk they follow a kind's own keys, or as ``KEYS`` orders.
 
     ``time``: when it was decided; ``reserved``: the instants alive from then on (rule TM4); ``deleted``: keys of
@@ -65,14 +65,14 @@ class Decision:
         return {key: value for key in self.KEYS or keys_of(type(self)) if (value := getattr(self, key)) is not None}
 
 
-def keys_of(kind: type[Decision]) -> tuple[str, ...]:
+def keys_of(kind: type[SlotBody]) -> tuple[str, ...]:
     """A kind's own keys, then those of every kind."""
-    common = [each.name for each in dataclasses.fields(Decision)]
+    common = [each.name for each in dataclasses.fields(SlotBody)]
     return (*(each.name for each in dataclasses.fields(kind) if each.name not in common), *common)
 
 
 class Common(TypedDict, total=False):
-    """The fields of ``Decision`` that a slot has."""
+    """The fields of ``SlotBody`` that a slot has."""
 
     time: str
     reserved: Sequence[str]
@@ -92,7 +92,7 @@ read_texts_by_key = map_of(text)
 
 
 def common(fields: Fields) -> Common:
-    """Reads the fields of ``Decision``. Raises UnfitError, also for any other key that is left."""
+    """Reads the fields of ``SlotBody``. Raises UnfitError, also for any other key that is left."""
     found = fields.rest()
     for key in found:
         read = _COMMON.get(key)
@@ -106,7 +106,7 @@ def common(fields: Fields) -> Common:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Created(Decision):
+class Created(SlotBody):
     """Slot 0. ``config``: what the table is, in the format's own keys."""
 
     KIND = Kind.CONFIG
@@ -126,7 +126,7 @@ class Created(Decision):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Configured(Decision):
+class Configured(SlotBody):
     """``settings``: all that are set, by key. ``config``: the format's keys that change, None when none does. ``replaces``: the
     file that says the same to readers. Older slots have neither of these two.
     """
@@ -148,7 +148,7 @@ class Configured(Decision):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fence(Decision):
+class Fence(SlotBody):
     """A new epoch. ``ahead``: its owner accepts times that are in the future."""
 
     KIND = Kind.FENCE
@@ -159,7 +159,7 @@ class Fence(Decision):
 
     def encode(self) -> dict[str, Json]:
         """Its JSON in a slot, where the owner's key is ``holder``."""
-        return {"holder": self.owner.encode(), **Decision.encode(self)}
+        return {"holder": self.owner.encode(), **SlotBody.encode(self)}
 
     @classmethod
     def decode(cls, fields: Fields) -> "Fence":
@@ -171,7 +171,7 @@ class Fence(Decision):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reserve(Decision):
+class Reserve(SlotBody):
     """Nothing but new instants. ``ahead``: as in ``Fence``."""
 
     KIND = Kind.RESERVE
@@ -185,7 +185,7 @@ class Reserve(Decision):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Commit(Decision):
+class Commit(SlotBody):
     """``publish`` is empty when it commits offsets alone (rule RO5). ``config``: the format's keys that change with the rows,
     None when none does.
     """
@@ -214,7 +214,7 @@ class Commit(Decision):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Offsets(Decision):
+class Offsets(SlotBody):
     """Channel records without rows, and names of channels to ``forget``."""
 
     KIND = Kind.OFFSETS
@@ -228,7 +228,7 @@ class Offsets(Decision):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dead(Decision):
+class Dead(SlotBody):
     """``named``: dead instants with names that may now be deleted; ``swept``: those whose files are gone (rule D1)."""
 
     KIND = Kind.DEAD

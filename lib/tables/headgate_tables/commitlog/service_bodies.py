@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from headgate_tables.commitlog.bodies import Decision, Kind, common, read_texts_by_key
+from headgate_tables.commitlog.bodies import Kind, SlotBody, common, read_texts_by_key
 from headgate_tables.commitlog.fields import Fields, Json, json_list, json_map, map_of, nullable, text, texts
 from headgate_tables.commitlog.records import (
     Channels,
@@ -26,7 +26,7 @@ read_entry = nullable(read_stuck_record)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlanMade(Decision):
+class PlanMade(SlotBody):
     """A compaction is planned. ``operations``: as the format encodes them."""
 
     KIND = Kind.PLAN
@@ -47,7 +47,7 @@ class PlanMade(Decision):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlanDone(Decision):
+class PlanDone(SlotBody):
     """A plan is completed. ``names``: outputs that it was completed without. ``stuck``: slices that it left uncompacted, by name;
     ``freed``: names of slices that were stuck and are compacted now. Older slots have neither of these two.
     """
@@ -77,7 +77,7 @@ class PlanDone(Decision):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlanCancelled(Decision):
+class PlanCancelled(SlotBody):
     """A plan is given up. ``names``: all files that it may have left. ``stuck``, ``freed``: as in ``PlanDone``."""
 
     KIND = Kind.PLAN_CANCELLED
@@ -99,7 +99,7 @@ class PlanCancelled(Decision):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Clean(Decision):
+class Clean(SlotBody):
     """``earliest``: the table cannot be read any more as of times before this completion time; "" when that does not change."""
 
     KIND = Kind.CLEAN
@@ -123,7 +123,7 @@ class Clean(Decision):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SavepointMade(Decision):
+class SavepointMade(SlotBody):
     """``saved``: the instant; ``point``: its completion time; ``completion``: the savepoint's own. ``channels``: all records."""
 
     KIND = Kind.SAVEPOINT
@@ -147,7 +147,7 @@ class SavepointMade(Decision):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SavepointRemoved(Decision):
+class SavepointRemoved(SlotBody):
     """The savepoint of the instant ``removed`` is removed."""
 
     KIND = Kind.SAVEPOINT
@@ -161,7 +161,7 @@ class SavepointRemoved(Decision):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Restore(Decision):
+class Restore(SlotBody):
     """``to``: the saved instant; ``undone``: commits, plans and savepoints that are removed; ``outputs``: of these plans, by
     instant. ``channels``: all records from now on (rule CH8). ``config``: the format's keys that go back with the rows, None when
     none does.
@@ -196,7 +196,7 @@ class Restore(Decision):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Archive(Decision):
+class Archive(SlotBody):
     """Every instant up to ``until`` leaves the active timeline."""
 
     KIND = Kind.ARCHIVE
@@ -210,7 +210,7 @@ class Archive(Decision):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Adopt(Decision):
+class Adopt(SlotBody):
     """What another program did, see ``LogState``. ``config``: the format's keys that change."""
 
     KIND = Kind.ADOPT
@@ -229,7 +229,7 @@ class Adopt(Decision):
 
     def encode(self) -> dict[str, Json]:
         """Its JSON in a slot."""
-        return {**Decision.encode(self), "savepoints": {time: saved.encode() for time, saved in self.savepoints.items()}}
+        return {**SlotBody.encode(self), "savepoints": {time: saved.encode() for time, saved in self.savepoints.items()}}
 
     @classmethod
     def decode(cls, fields: Fields) -> "Adopt":
@@ -250,7 +250,7 @@ class Adopt(Decision):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SliceSetAside(Decision):
+class SliceSetAside(SlotBody):
     """An operator has set a file slice aside, or taken it in again: then ``entry`` is None."""
 
     KIND = Kind.SLICE
@@ -261,7 +261,7 @@ class SliceSetAside(Decision):
     def encode(self) -> dict[str, Json]:
         """Its JSON in a slot, in which None is null."""
         own: dict[str, Json] = {"name": self.name, "entry": self.entry}
-        return own | Decision.encode(self)
+        return own | SlotBody.encode(self)
 
     @classmethod
     def decode(cls, fields: Fields) -> "SliceSetAside":
