@@ -2,7 +2,7 @@
 
 import pytest
 
-from headgate_coordinator.core.decisions import LastCheckpoint
+from headgate_coordinator.core.checkpoint_commits import LastCheckpoint
 from headgate_coordinator.core.events import (
     Broken,
     CheckpointAsked,

@@ -8,9 +8,9 @@ from typing import assert_never
 
 from headgate_coordinator.core import events
 from headgate_coordinator.core.alarms import StandingAlarm
+from headgate_coordinator.core.checkpoint_commits import CheckpointCommits, LastCheckpoint
 from headgate_coordinator.core.checkpoint_trigger import CheckpointTrigger
 from headgate_coordinator.core.checkpoints import Checkpoint
-from headgate_coordinator.core.decisions import Decisions, LastCheckpoint
 from headgate_coordinator.core.events import Event, OfCheckpoint, OfGeneration, OfOwnership, OfRecords, OfSlices, OfWriter
 from headgate_coordinator.core.generations import Generations
 from headgate_coordinator.core.instructions import Alarm, AskLog, Evict, Instruction
@@ -40,7 +40,7 @@ class TableCoordinator:
         self.epoch = epoch
         self._state = TableState(channels, policy, key_groups, now, figures)
         self._checkpoint_trigger = CheckpointTrigger(policy, now)
-        self._decisions = Decisions(self._state)
+        self._commits = CheckpointCommits(self._state)
         self._generations = Generations(self._state, self._checkpoint_trigger)
 
     # State, for `status`.
@@ -63,12 +63,12 @@ class TableCoordinator:
     @property
     def last_checkpoint(self) -> LastCheckpoint:
         """The newest published checkpoint with rows."""
-        return self._decisions.last
+        return self._commits.last
 
     @property
     def refuted(self) -> int:
         """Checkpoints of this ownership that the reports of writers did not add up for (rule RO10)."""
-        return self._decisions.refuted
+        return self._commits.refuted
 
     @property
     def uncommitted_bytes(self) -> int:
@@ -208,7 +208,7 @@ class TableCoordinator:
     def _of_checkpoint(self, event: OfCheckpoint) -> None:
         named = self._state.checkpoints.find(event.generation, event.checkpoint)
         if named is not None:  # else it was aborted before
-            self._decisions.handle_answer(named, event)
+            self._commits.handle_answer(named, event)
 
     def _of_records(self, event: OfRecords) -> None:
         state = self._state
@@ -267,7 +267,7 @@ class TableCoordinator:
     def _commit_what_is_complete(self) -> None:
         flushing = self._state.checkpoints.flushing
         if flushing is not None and flushing.is_complete and not self._state.retry.waits:
-            why = self._decisions.send_commit(flushing)
+            why = self._commits.send_commit(flushing)
             if why:
                 self._abort(why)
 
@@ -278,7 +278,7 @@ class TableCoordinator:
 
     def _give_up_what_is_late(self) -> None:
         state = self._state
-        if why := self._decisions.why_late(self._checkpoint_trigger):
+        if why := self._commits.why_late(self._checkpoint_trigger):
             self._abort(why)
         for process, channel in state.channels.overdue_writers(state.now).items():
             if state.members.mark_evicted(process):

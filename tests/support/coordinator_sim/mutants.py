@@ -6,8 +6,8 @@ from typing import Any
 
 from headgate_coordinator.core import events, instructions
 from headgate_coordinator.core.channels import ChannelRegistry, Hold, LiveChannel, OpenConditions
+from headgate_coordinator.core.checkpoint_commits import CheckpointCommits
 from headgate_coordinator.core.checkpoints import Checkpoint, Phase
-from headgate_coordinator.core.decisions import Decisions
 from headgate_coordinator.core.instructions import Attach, Instruction
 from headgate_coordinator.core.reconciling import Disagreement, ForeignOffset, Imbalance
 from headgate_coordinator.core.refusals import TAKEN_OVER
@@ -20,10 +20,10 @@ class Trusting(TableCoordinator):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self._decisions._reconcile = lambda complete: ""  # type: ignore[method-assign]
+        self._commits._reconcile = lambda complete: ""  # type: ignore[method-assign]
 
 
-class _Overlooking(Decisions):
+class _Overlooking(CheckpointCommits):
     kind: type
 
     def _reconcile(self, complete: Checkpoint) -> str:
@@ -39,8 +39,8 @@ class _Overlooks(TableCoordinator):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        decisions = self._decisions = _Overlooking(self._state)
-        decisions.kind = self.kind
+        commits = self._commits = _Overlooking(self._state)
+        commits.kind = self.kind
 
 
 class ComparesNoPairs(_Overlooks):
@@ -164,7 +164,7 @@ class KeepsUnusedInstants(TableCoordinator):
         self._state.drop_transaction = drop_what_has_files  # type: ignore[method-assign]
 
 
-class _AtOnce(Decisions):
+class _AtOnce(CheckpointCommits):
     def _publish_empty(self) -> None:
         for each in list(self._state.checkpoints.unpublished):
             if not each.needs_slot:
@@ -176,7 +176,7 @@ class PublishesEmptyCheckpointsAtOnce(TableCoordinator):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self._decisions = _AtOnce(self._state)
+        self._commits = _AtOnce(self._state)
 
 
 class IgnoresLosses(Trusting):
@@ -282,7 +282,7 @@ class GivesUpWhatGoesOn(TableCoordinator):
         self._checkpoint_trigger.flush_deadline = late_at_a_fixed_time  # type: ignore[method-assign]
 
 
-class _WithoutPauses(Decisions):
+class _WithoutPauses(CheckpointCommits):
     def _refused(self, event: Any) -> None:
         super()._refused(event)
         self._state.retry.retry_at = None
@@ -293,7 +293,7 @@ class TriesAgainAtOnce(TableCoordinator):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self._decisions = _WithoutPauses(self._state)
+        self._commits = _WithoutPauses(self._state)
 
 
 class AnswersRightBehindAborts(TableCoordinator):

@@ -28,7 +28,7 @@ class LastCheckpoint:
     nbytes: int = 0
 
 
-class Decisions:
+class CheckpointCommits:
     """Decides one table's checkpoints in their order (rules RO1, RO2, RO5). ``refuted``: how many did not add up (rule RO10)."""
 
     def __init__(self, state: TableState) -> None:
