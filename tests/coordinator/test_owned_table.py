@@ -68,7 +68,7 @@ class Guard:
     def __init__(self, log: list[str]) -> None:
         self.log = log
 
-    def verdict(self) -> Any:
+    def status(self) -> Any:
         return SimpleNamespace(alarm="")
 
     async def until_believed(self) -> None:

@@ -1,6 +1,6 @@
 """Whether the wall clock is believed: what witnesses say, and what a jump is worth without any. Seconds, from 1000 on."""
 
-from headgate_coordinator.core.trusted_time import FRESH_S, SETTLING_S, TrustedTime, Verdict
+from headgate_coordinator.core.trusted_time import FRESH_S, SETTLING_S, ClockStatus, TrustedTime
 
 YEAR_S = 366 * 86400.0
 
@@ -16,7 +16,7 @@ class Machine:
     def hears(self, witness: str, error: float = 0.0, *, independent: bool = True) -> None:
         self.time.note_reading(witness, 1000 * (self.at + error), self.at, independent=independent)
 
-    def look(self, after: float = 0.0) -> Verdict:
+    def look(self, after: float = 0.0) -> ClockStatus:
         self.at += after
         return self.time.judge(1000 * (self.at + self.ahead), self.at)
 
@@ -29,20 +29,20 @@ def test_a_clock_that_nobody_contradicts_is_believed_whatever_it_says_when_the_p
     for ahead in (0.0, YEAR_S, -YEAR_S):
         machine = Machine()
         machine.ahead = ahead
-        assert machine.look() == Verdict(believed=True, witnessed=False, alarm="")
+        assert machine.look() == ClockStatus(believed=True, witnessed=False, alarm="")
 
 
 def test_a_clock_ahead_of_a_witness_is_not_believed_until_it_is_put_right() -> None:
     for independent in (True, False):
         machine = Machine()
         machine.hears("Redis", independent=independent)
-        assert machine.look(1) == Verdict(believed=True, witnessed=True, alarm="")
+        assert machine.look(1) == ClockStatus(believed=True, witnessed=True, alarm="")
         machine.ahead = 3600
-        verdict = machine.look(0.001)
-        assert not verdict.believed
-        assert "3600 s ahead of Redis" in verdict.alarm
+        status = machine.look(0.001)
+        assert not status.believed
+        assert "3600 s ahead of Redis" in status.alarm
         machine.ahead = 0
-        assert machine.look(5) == Verdict(believed=True, witnessed=True, alarm="")
+        assert machine.look(5) == ClockStatus(believed=True, witnessed=True, alarm="")
 
 
 def test_a_process_that_starts_with_a_clock_ahead_believes_its_witness() -> None:
@@ -56,16 +56,16 @@ def test_a_clock_behind_its_witnesses_issues_nothing_that_could_stop_anybody() -
     machine = Machine()
     machine.ahead = -3600
     machine.hears("Redis")
-    assert machine.look() == Verdict(believed=True, witnessed=False, alarm="")
+    assert machine.look() == ClockStatus(believed=True, witnessed=False, alarm="")
 
 
 def test_one_independent_witness_is_enough_and_the_one_that_differs_is_named() -> None:
     machine = Machine()
     machine.hears("the store")
     machine.hears("Redis", -86400)
-    verdict = machine.look()
-    assert (verdict.believed, verdict.witnessed) == (True, True)
-    assert "86400 s ahead of Redis" in verdict.alarm
+    status = machine.look()
+    assert (status.believed, status.witnessed) == (True, True)
+    assert "86400 s ahead of Redis" in status.alarm
 
 
 def test_a_witness_on_the_same_machine_does_not_confirm_what_another_one_denies() -> None:
@@ -80,19 +80,19 @@ def test_small_differences_are_no_news() -> None:
     machine = Machine()
     machine.hears("Redis")
     machine.ahead = 9
-    assert machine.look(1) == Verdict(believed=True, witnessed=True, alarm="")
+    assert machine.look(1) == ClockStatus(believed=True, witnessed=True, alarm="")
 
 
 def test_a_jump_that_nobody_explains_waits_and_is_forgotten_when_the_clock_comes_back() -> None:
     machine = Machine()
     assert machine.believes()
     machine.ahead = 3600
-    verdict = machine.look(1)
-    assert not verdict.believed
-    assert "jumped ahead by 3600 s" in verdict.alarm
+    status = machine.look(1)
+    assert not status.believed
+    assert "jumped ahead by 3600 s" in status.alarm
     assert not machine.believes(SETTLING_S - 1)
     machine.ahead = 0
-    assert machine.look(1) == Verdict(believed=True, witnessed=False, alarm="")
+    assert machine.look(1) == ClockStatus(believed=True, witnessed=False, alarm="")
 
 
 def test_a_jump_that_lasts_is_believed_with_an_alarm_and_a_second_one_waits_again() -> None:
@@ -101,9 +101,9 @@ def test_a_jump_that_lasts_is_believed_with_an_alarm_and_a_second_one_waits_agai
     machine.look()
     machine.ahead = 3600
     assert not machine.believes(1)
-    verdict = machine.look(SETTLING_S)
-    assert verdict.believed
-    assert verdict.alarm
+    status = machine.look(SETTLING_S)
+    assert status.believed
+    assert status.alarm
     assert machine.believes(SETTLING_S)
     machine.ahead = 7200
     assert not machine.believes(1)

@@ -1,7 +1,7 @@
 """Whether to trust this machine's wall clock, by other clocks and the time this process has run (rules TM1, TM3).
 
 An issued time is a floor for good: a table whose owner's clock was a day ahead for a moment has no commits for a day. So no time
-is issued far ahead of other clocks. Pure: readings in, a verdict out.
+is issued far ahead of other clocks. Pure: readings in, the clock's status out.
 """
 
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class _Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ClockStatus:
     """``believed``: times may be issued by the wall clock; ``witnessed``: a witness agrees with it. ``alarm``: "" for none."""
 
     believed: bool
@@ -53,8 +53,8 @@ class TrustedTime:
         """Notes a reading; ``witness`` is its name for people."""
         self._readings[witness] = _Reading(ms, at, independent)
 
-    def judge(self, wall_ms: float, at: float) -> Verdict:
-        """Returns the verdict on the wall clock; ``at`` never goes back."""
+    def judge(self, wall_ms: float, at: float) -> ClockStatus:
+        """Returns the status of the wall clock; ``at`` never goes back."""
         fresh = {name: each for name, each in self._readings.items() if at - each.at <= FRESH_S}
         ahead = {name: wall_ms - each.expected(at) for name, each in fresh.items()}
         against = max((name for name in ahead if ahead[name] > AHEAD_MS), key=lambda name: ahead[name], default="")
@@ -62,15 +62,15 @@ class TrustedTime:
         confirmed = any(fresh[name].independent for name in agree)
         alarm = f"the clock is {ahead[against] / 1000:.0f} s ahead of {against}" if against else ""
         if against and not confirmed:
-            return Verdict(believed=False, witnessed=False, alarm=f"{alarm}: no times are issued until it is corrected")
+            return ClockStatus(believed=False, witnessed=False, alarm=f"{alarm}: no times are issued until it is corrected")
         self._note_jump(wall_ms, at)
         if self._jump is not None and not alarm:
             since, by = self._jump
             alarm = f"the clock jumped ahead by {by / 1000:.0f} s"
             if not confirmed and at - since < SETTLING_S:
-                return Verdict(believed=False, witnessed=False, alarm=f"{alarm}: no times are issued for {SETTLING_S:.0f} s")
+                return ClockStatus(believed=False, witnessed=False, alarm=f"{alarm}: no times are issued for {SETTLING_S:.0f} s")
         self._last = (wall_ms, at)
-        return Verdict(believed=True, witnessed=bool(agree), alarm=alarm)
+        return ClockStatus(believed=True, witnessed=bool(agree), alarm=alarm)
 
     def _note_jump(self, wall_ms: float, at: float) -> None:
         """Compares with the last trusted reading. Jumps back are refused by the generator of times."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from headgate_coordinator.core.trusted_time import TrustedTime, Verdict
+from headgate_coordinator.core.trusted_time import ClockStatus, TrustedTime
 from headgate_runtime.world import Clock
 from headgate_tables import system
 from headgate_tables.errors import ClockError
@@ -42,25 +42,25 @@ class GuardedClock:
         with self._turn:
             self._time.note_reading(witness.name, ms, at, independent=witness.independent)
 
-    def verdict(self) -> Verdict:
+    def status(self) -> ClockStatus:
         """Judges the clock now."""
         return self._look(self._wall.now_ms())
 
-    def _look(self, wall_ms: int) -> Verdict:
+    def _look(self, wall_ms: int) -> ClockStatus:
         with self._turn:
-            verdict = self._time.judge(wall_ms, self._clock.monotonic())
-            alarmed, self._alarmed = self._alarmed, bool(verdict.alarm)
-        if alarmed != bool(verdict.alarm):
-            _log.warning("clock", alarm=verdict.alarm or "the clock is right again", wall=format_time(wall_ms))
-        return verdict
+            status = self._time.judge(wall_ms, self._clock.monotonic())
+            alarmed, self._alarmed = self._alarmed, bool(status.alarm)
+        if alarmed != bool(status.alarm):
+            _log.warning("clock", alarm=status.alarm or "the clock is right again", wall=format_time(wall_ms))
+        return status
 
     def now_ms(self) -> int:
         """Returns milliseconds since the epoch. Raises ClockError for a time that is not believed."""
         now = self._wall.now_ms()
-        verdict = self._look(now)
-        if not verdict.believed:
+        status = self._look(now)
+        if not status.believed:
             raise ClockError(
-                verdict.alarm, fix="Correct this machine's clock, or the witness's; then checkpoints go on by themselves."
+                status.alarm, fix="Correct this machine's clock, or the witness's; then checkpoints go on by themselves."
             )
         return now
 
@@ -72,5 +72,5 @@ class GuardedClock:
 
     async def until_believed(self) -> None:
         """Returns when times may be issued."""
-        while not self.verdict().believed:
+        while not self.status().believed:
             await self._clock.sleep(LOOK_S)

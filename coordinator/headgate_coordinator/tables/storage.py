@@ -141,7 +141,7 @@ class TableStorage:
         self._describe(table, name)
         table.own()
         self._describe(table, name)  # the owner before may have changed its file groups since it was opened
-        if self._guard.verdict().witnessed:  # an unwitnessed clock may be far ahead, and forget every channel
+        if self._guard.status().witnessed:  # an unwitnessed clock may be far ahead, and forget every channel
             forget_idle_channels(table, self._guard.now_ms() - self._retention_ms)
         return table
 

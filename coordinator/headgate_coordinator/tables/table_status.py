@@ -35,7 +35,7 @@ class TableView:
     @property
     def alarms(self) -> Sequence[StandingAlarm]:
         """What is wrong with the table now."""
-        clock, committer = self._guard.verdict().alarm, self._committer
+        clock, committer = self._guard.status().alarm, self._committer
         alarms = (
             StandingAlarm(AlarmKind.CLOCK, clock) if clock else None,
             committer.outage.alarm,
