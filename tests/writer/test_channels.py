@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from headgate_proto.api.v1 import errors_pb2, ingest_pb2
 from headgate_runtime.errors import wire_error
 from headgate_writer.admission import Admitted
-from headgate_writer.channels import Entry, Hold, Verdict
+from headgate_writer.channels import Disposition, Entry, Hold
 from support.strategies import effort
 
 BATCH = Admitted(pa.table({"id": ["a"]}), None, 10)
@@ -18,11 +18,11 @@ BAD = wire_error(errors_pb2.CODE_NULL_KEY, "a null key", "Correct it.")
 
 def send(hold: Hold, after: int, offset: int) -> Entry | None:
     """What a client's stream does with a batch that can be decoded."""
-    verdict = hold.judge_batch(after, offset)
-    if verdict is Verdict.TAKE:
+    disposition = hold.judge_batch(after, offset)
+    if disposition is Disposition.TAKE:
         return hold.take_batch(offset, 1, BATCH)
-    if isinstance(verdict, errors_pb2.Error):
-        hold.refuse_batch(offset, verdict)
+    if isinstance(disposition, errors_pb2.Error):
+        hold.refuse_batch(offset, disposition)
     else:
         hold.answer_duplicate()
     return None
@@ -66,9 +66,9 @@ def test_received_is_acked_when_the_rows_are_with_their_buckets() -> None:
 def test_a_batch_that_was_taken_is_a_repeat_from_then_on_and_nothing_to_complain_of() -> None:
     hold = Hold("c", 1, 1, 0)
     (entry,) = taken(hold, 3)
-    assert hold.judge_batch(0, 3) is Verdict.DUPLICATE
+    assert hold.judge_batch(0, 3) is Disposition.DUPLICATE
     hold.mark_routed(entry)
-    assert hold.judge_batch(0, 3) is Verdict.DUPLICATE
+    assert hold.judge_batch(0, 3) is Disposition.DUPLICATE
 
 
 def test_a_channel_that_went_on_behind_a_refused_batch_hears_of_gaps_and_not_of_that_batch() -> None:

@@ -16,7 +16,7 @@ from headgate_runtime.errors import wire_error
 from headgate_writer.admission import Admitted
 
 
-class Verdict(enum.Enum):
+class Disposition(enum.Enum):
     """What happens to a batch that is not refused."""
 
     TAKE = "take"
@@ -74,14 +74,14 @@ class Hold:
 
     # For the client's stream.
 
-    def judge_batch(self, after: int, offset: int) -> Verdict | errors_pb2.Error:
+    def judge_batch(self, after: int, offset: int) -> Disposition | errors_pb2.Error:
         """Applies rules CH1 and CH3, before any work on the rows. The caller hands an error to ``refuse_batch``."""
         if self._ended:
-            return Verdict.LATE
+            return Disposition.LATE
         if offset <= self._taken:
-            return Verdict.DUPLICATE
+            return Disposition.DUPLICATE
         if after == self._taken:
-            return Verdict.TAKE
+            return Disposition.TAKE
         if self._stopped:
             return _after_failed(self._taken)
         return _overlap(after, offset, self._taken) if after < self._taken else _gap(after, self._taken)

@@ -15,7 +15,7 @@ from headgate_runtime.part_reader import PartReader
 from headgate_runtime.read_budget import ReadBudget
 from headgate_writer.admission import Admission, Admitted
 from headgate_writer.buffers import MemoryBudget
-from headgate_writer.channels import Hold, Verdict
+from headgate_writer.channels import Disposition, Hold
 from headgate_writer.filling import Filling
 from headgate_writer.metrics import Refusals
 from headgate_writer.principal_rates import PrincipalRate, PrincipalRates, UsageNow
@@ -140,27 +140,27 @@ class ClientStream:
             # Also from a batch that is not taken: later batches rely on its schema.
             if schema := batch.schema:
                 self._schema = await self._read_schema(schema)
-            verdict = self._judge(after, offset)
-            if verdict is Verdict.TAKE:
+            disposition = self._judge(after, offset)
+            if disposition is Disposition.TAKE:
                 admitted = await self._decoded(batch, wire_bytes)
                 # Meanwhile an earlier batch may have failed, or the table may have been stopped; no batch is taken after that.
-                verdict = self._judge(after, offset)
-                if verdict is Verdict.TAKE:
+                disposition = self._judge(after, offset)
+                if disposition is Disposition.TAKE:
                     self._quota.rate.count(admitted.rows.num_rows, admitted.nbytes, self._quota.usage())
                     self._writer.append_entry(hold.take_batch(offset, wire_bytes, admitted))
                     return
         except RpcError as refused:
-            verdict = refused.error
-        if verdict is Verdict.DUPLICATE:
+            disposition = refused.error
+        if disposition is Disposition.DUPLICATE:
             hold.answer_duplicate()
-        elif isinstance(verdict, errors_pb2.Error):
-            hold.refuse_batch(offset, verdict)
+        elif isinstance(disposition, errors_pb2.Error):
+            hold.refuse_batch(offset, disposition)
 
-    def _judge(self, after: int, offset: int) -> Verdict | errors_pb2.Error:
-        verdict = self._hold.judge_batch(after, offset)
-        if verdict is Verdict.TAKE and (stopped := self._writer.rate.refusal) is not None:
+    def _judge(self, after: int, offset: int) -> Disposition | errors_pb2.Error:
+        disposition = self._hold.judge_batch(after, offset)
+        if disposition is Disposition.TAKE and (stopped := self._writer.rate.refusal) is not None:
             return stopped
-        return verdict
+        return disposition
 
     async def _read_schema(self, message: bytes) -> pa.Schema:
         read = self._shared.admission.schema
