@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Final
 
 from headgate_proto.api.v1 import errors_pb2
-from headgate_runtime.call_quota import CallQuota
+from headgate_runtime.call_limiter import CallLimiter
 from headgate_runtime.errors import RpcError, rpc_error
 from headgate_runtime.refusal_rates import RefusalRates
 from headgate_runtime.world import Clock
@@ -25,14 +25,14 @@ class Creations:
 
     def __init__(self, clock: Clock, refusals: float) -> None:
         self._rate = refusals
-        self._quota = CallQuota(AT_ONCE)
+        self._calls = CallLimiter(AT_ONCE)
         self._refusals = RefusalRates(clock, _FREE_REFUSALS, refusals, _LONGEST_S)
         self._reading = asyncio.Lock()
 
     @contextlib.contextmanager
     def counted(self, caller: str) -> Iterator[None]:
         """Around a whole creation. Raises RpcError (CODE_OVERLOADED) when it would be one too many."""
-        with self._quota.counted(caller):
+        with self._calls.counted(caller):
             try:
                 yield
             except RpcError as refused:

@@ -15,7 +15,7 @@ import grpc
 from headgate_proto.api.v1 import errors_pb2
 from headgate_runtime.access.call import Metadata
 from headgate_runtime.access.methods import HEALTH
-from headgate_runtime.call_quota import CallQuota
+from headgate_runtime.call_limiter import CallLimiter
 from headgate_runtime.errors import RpcError, only_rpc_error, rpc_error
 from headgate_runtime.limits import DoorLimits, request_bytes_of
 from headgate_runtime.newest import Newest
@@ -43,7 +43,7 @@ class Door:
         self._limits = limits
         self._sharer = sharer
         self._running = running
-        self._calls = CallQuota(limits.calls)
+        self._calls = CallLimiter(limits.calls)
         self.budget = ReadBudget(limits.read_bytes, limits.read_seconds)
         self._checks = Newest(min(limits.watchers, limits.stranger_bytes // limits.message_bytes))
         self._watchers = Newest(limits.watchers)

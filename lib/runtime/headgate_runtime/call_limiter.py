@@ -8,7 +8,7 @@ from headgate_proto.api.v1 import errors_pb2
 from headgate_runtime.errors import rpc_error
 
 
-class CallQuota:
+class CallLimiter:
     """``total`` calls in the process. One caller has at most three quarters of them, so that others always get through."""
 
     def __init__(self, total: int) -> None:
