@@ -58,7 +58,7 @@ class StreamResources:
 
 
 @dataclass(frozen=True, slots=True)
-class Quota:
+class PrincipalLimits:
     """Of the principal whose stream it is."""
 
     rate: PrincipalRate
@@ -75,10 +75,10 @@ class ClientStream:
         hold: Hold,
         writer: TableWriter,
         shared: StreamResources,
-        quota: Quota,
+        limits: PrincipalLimits,
     ) -> None:
         self._requests = requests
-        self._quota = quota
+        self._limits = limits
         self._context = context
         self._hold = hold
         self._writer = writer
@@ -146,7 +146,7 @@ class ClientStream:
                 # Meanwhile an earlier batch may have failed, or the table may have been stopped; no batch is taken after that.
                 disposition = self._judge(after, offset)
                 if disposition is Disposition.TAKE:
-                    self._quota.rate.count(admitted.rows.num_rows, admitted.nbytes, self._quota.usage())
+                    self._limits.rate.count(admitted.rows.num_rows, admitted.nbytes, self._limits.usage())
                     self._writer.append_entry(hold.take_batch(offset, wire_bytes, admitted))
                     return
         except RpcError as refused:
@@ -185,7 +185,7 @@ class ClientStream:
         and of the principal allow it, and less than ``max_in_flight`` bytes of the stream are in flight. From half of these it
         asks for a checkpoint.
         """
-        await self._quota.rate.wait_for_turn(self._quota.usage)
+        await self._limits.rate.wait_for_turn(self._limits.usage)
         await self._writer.rate.wait_for_turn()
         await self._writer.window.wait_open()
         for budget in self._shared.budgets:

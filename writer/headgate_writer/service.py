@@ -15,7 +15,7 @@ from headgate_runtime.errors import RpcError, rpc_error
 from headgate_runtime.grpc_server import call
 from headgate_runtime.part_reader import PartReader
 from headgate_writer.channels import Hold
-from headgate_writer.client_stream import AppendContext, ClientStream, Quota, Requests, StreamResources
+from headgate_writer.client_stream import AppendContext, ClientStream, PrincipalLimits, Requests, StreamResources
 from headgate_writer.control import ControlClient
 from headgate_writer.refusal import find_refusal
 from headgate_writer.table_writer import TableWriter, moved_error
@@ -63,7 +63,7 @@ class IngestService(IngestServiceServicer):
                     caller.while_allowed(opening.table, opening.channel, partial(writer.end_hold, hold)),
                     self._shared.rates.stream_of(principal, caller.usage) as rate,
                 ):
-                    await ClientStream(requests, context, hold, writer, self._shared, Quota(rate, caller.usage)).serve()
+                    await ClientStream(requests, context, hold, writer, self._shared, PrincipalLimits(rate, caller.usage)).serve()
         finally:
             writer.release_hold(hold)
 
