@@ -17,7 +17,7 @@ from headgate_coordinator.services.table_quota import TableQuota, made_tables
 from headgate_coordinator.tables.storage import DescribedTable, NewTable, TableStorage
 from headgate_proto.api.v1 import tables_pb2 as api
 from headgate_proto.api.v1 import tables_pb2_grpc as rpc
-from headgate_runtime.access.identity import Kind
+from headgate_runtime.access.identity import CallerKind
 from headgate_runtime.access.rights import Right
 from headgate_runtime.descriptions import describe
 from headgate_runtime.errors import RpcError, from_tables
@@ -50,7 +50,7 @@ class TableService(StorageCalls, rpc.TableServiceServicer):
     ) -> api.CreateTableResponse:
         caller = call(context)
         principal, most = caller.identity.principal, caller.usage().tables
-        creator = principal if caller.identity.kind is Kind.CLIENT else ""
+        creator = principal if caller.identity.kind is CallerKind.CLIENT else ""
         with self._creations.counted(caller.sharer):
             async with self._creations.reading(caller.sharer):
                 schema = await self._blocking(lambda: read_schema(request.schema))

@@ -15,7 +15,7 @@ from google.protobuf.message import Message
 from headgate_proto.api.v1 import errors_pb2
 from headgate_runtime.access.audit import AuditLog, Entry
 from headgate_runtime.access.control import AccessControl, refusal_error
-from headgate_runtime.access.identity import Credentials, Identity, Kind, Unauthenticated
+from headgate_runtime.access.identity import CallerKind, Credentials, Identity, Unauthenticated
 from headgate_runtime.access.methods import MethodAccess, method_access
 from headgate_runtime.access.quotas import Usage
 from headgate_runtime.access.rights import Denied, Right
@@ -46,7 +46,7 @@ class Call:
     @property
     def sharer(self) -> str:
         """Calls of one principal share limits; where nobody has to say who it is, those of one connection."""
-        return self.peer if self.identity.kind is Kind.ANONYMOUS else self.identity.principal
+        return self.peer if self.identity.kind is CallerKind.ANONYMOUS else self.identity.principal
 
     def may(self, right: Right, table: str | None) -> bool:
         """``table`` None: on any table."""

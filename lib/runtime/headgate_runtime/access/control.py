@@ -11,7 +11,7 @@ import structlog
 
 from headgate_proto.api.v1 import errors_pb2
 from headgate_runtime.access.file import AccessFile, read_access_file
-from headgate_runtime.access.identity import ANONYMOUS, Authenticator, Credentials, Identity, Kind, Unauthenticated
+from headgate_runtime.access.identity import ANONYMOUS, Authenticator, CallerKind, Credentials, Identity, Unauthenticated
 from headgate_runtime.access.issuer_keys import IssuerKeys
 from headgate_runtime.access.quotas import UNLIMITED, Usage, usage_of
 from headgate_runtime.access.rights import Denied, Right
@@ -115,7 +115,7 @@ class AccessControl:
     def decide(self, identity: Identity, right: Right | None, table: str | None, channel: str | None = None) -> Denied | None:
         """None: allowed. ``table`` None: is there any table on which it has the right?"""
         if right is None:
-            return _CLIENT if self._services_guarded and identity.kind is not Kind.SERVICE else None
+            return _CLIENT if self._services_guarded and identity.kind is not CallerKind.SERVICE else None
         if not self._clients_guarded:
             return None
         decision = self._file.policy.decide(identity, right, table, channel)

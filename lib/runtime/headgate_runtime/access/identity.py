@@ -6,7 +6,7 @@ from enum import Enum
 from typing import Final, Protocol, TypeAlias
 
 
-class Kind(Enum):
+class CallerKind(Enum):
     """What sort of caller it is. Roles are for clients; a service reads everything and may call the cluster's own methods."""
 
     ANONYMOUS = "anonymous"
@@ -24,7 +24,7 @@ class Identity:
     """
 
     principal: str
-    kind: Kind = Kind.CLIENT
+    kind: CallerKind = CallerKind.CLIENT
     groups: frozenset[str] = frozenset()
     expires_ms: int | None = None
     credential: str = ""
@@ -34,10 +34,10 @@ class Identity:
         return self.expires_ms is not None and now_ms >= self.expires_ms
 
 
-ANONYMOUS: Final = Identity("anonymous", Kind.ANONYMOUS)
+ANONYMOUS: Final = Identity("anonymous", CallerKind.ANONYMOUS)
 """The caller of a process that wants no credentials."""
 
-CLUSTER: Final = Identity("cluster", Kind.SERVICE, credential="cluster_token")
+CLUSTER: Final = Identity("cluster", CallerKind.SERVICE, credential="cluster_token")
 """A service of the cluster that brought the token that all of them share."""
 
 RESERVED: Final = frozenset({ANONYMOUS.principal, CLUSTER.principal})

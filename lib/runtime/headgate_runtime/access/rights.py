@@ -7,7 +7,7 @@ from enum import StrEnum
 from functools import cache, cached_property
 from typing import Final, TypeAlias
 
-from headgate_runtime.access.identity import Identity, Kind
+from headgate_runtime.access.identity import CallerKind, Identity
 
 OWN: Final = "{principal}/"
 """In a prefix of channels: the caller's own name and a slash."""
@@ -85,11 +85,11 @@ class Policy:
     def decide(self, identity: Identity, right: Right, table: str | None, channel: str | None = None) -> Decision:
         """``table`` None: is there any table on which it has the right? ``channel`` None: through any channel."""
         match identity.kind:
-            case Kind.ANONYMOUS:
+            case CallerKind.ANONYMOUS:
                 return _denied(identity, right, table)
-            case Kind.SERVICE:
+            case CallerKind.SERVICE:
                 return Allowed() if right is Right.READ else _denied(identity, right, table)
-            case Kind.CLIENT:
+            case CallerKind.CLIENT:
                 return self._decide_client(identity, right, table, channel)
 
     def _decide_client(self, identity: Identity, right: Right, table: str | None, channel: str | None) -> Decision:
