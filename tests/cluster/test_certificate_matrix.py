@@ -1,4 +1,4 @@
-"""Every method of every service x every role that a certificate can name, against the second port of running processes."""
+"""Every method of every service x every kind of service in a certificate, against the second port of running processes."""
 
 import asyncio
 from collections.abc import Iterator, Mapping
@@ -10,7 +10,7 @@ import pytest
 from demo.ports import free_port
 from headgate_proto.handshake import FORWARDED as FORWARDED_HEADER
 from headgate_runtime.channels import connect
-from headgate_runtime.peers import Role
+from headgate_runtime.peers import ServiceKind
 from headgate_runtime.settings import ServiceSettings
 from support.access import role, write_access
 from support.called_by import CALLED_BY, FORWARDED
@@ -28,11 +28,11 @@ NAMES = {
     "other": [f"other.{DOMAIN}"],
 }
 """Of certificates, by what they are called here."""
-ROLES = {
-    "coordinator": Role.COORDINATOR,
-    "writer": Role.WRITER,
-    "one writer": Role.WRITER,
-    "compactor": Role.COMPACTOR,
+SERVICE_KINDS = {
+    "coordinator": ServiceKind.COORDINATOR,
+    "writer": ServiceKind.WRITER,
+    "one writer": ServiceKind.WRITER,
+    "compactor": ServiceKind.COMPACTOR,
 }
 FOR_A_CLIENT = ((FORWARDED_HEADER, "ipv4:192.0.2.1:1"),)
 """Of a call that a coordinator passes on."""
@@ -62,7 +62,7 @@ class Certified:
         own = self.certificates[caller]
         files = {"cluster_ca": self.authority.cert, "cluster_cert": own.cert, "cluster_key": own.key}
         settings = ServiceSettings(**{key: str(path) for key, path in files.items()}, cluster_listen="127.0.0.1:0")
-        async with connect(self.addresses[part], settings, Role(part.partition("-")[0])) as channel:
+        async with connect(self.addresses[part], settings, ServiceKind(part.partition("-")[0])) as channel:
             return await outcome(channel, METHODS[name], (*bearer(token), *(FOR_A_CLIENT if passed_on else ())))
 
 
@@ -88,9 +88,9 @@ def certified(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Certified]:
 
 def expected(name: str, caller: str) -> int:
     """Of a call that a service makes for itself."""
-    if caller not in ROLES:
+    if caller not in SERVICE_KINDS:
         return UNAUTHENTICATED
-    may = ROLES[caller] in CALLED_BY[name]
+    may = SERVICE_KINDS[caller] in CALLED_BY[name]
     return ALLOWED if may and (name in READABLE or ".cluster." in name) else DENIED
 
 

@@ -146,22 +146,22 @@ def test_the_schema_knows_each_value_and_no_other() -> None:
 
 
 @pytest.mark.parametrize(
-    ("role", "settings"), [("coordinator", CoordinatorSettings), ("writer", WriterSettings), ("compactor", CompactorSettings)]
+    ("service", "settings"), [("coordinator", CoordinatorSettings), ("writer", WriterSettings), ("compactor", CompactorSettings)]
 )
-def test_further_settings_are_those_of_the_service_that_the_chart_does_not_set(role: str, settings: Any) -> None:
-    known = set(_schema()["properties"][role]["properties"]["settings"]["properties"])
-    workload = {"coordinator": "StatefulSet", "writer": "StatefulSet", "compactor": "Deployment"}[role]
+def test_further_settings_are_those_of_the_service_that_the_chart_does_not_set(service: str, settings: Any) -> None:
+    known = set(_schema()["properties"][service]["properties"]["settings"]["properties"])
+    workload = {"coordinator": "StatefulSet", "writer": "StatefulSet", "compactor": "Deployment"}[service]
     taken: set[str] = set()
     for name in VALUES:
         for each in rendered(name):
-            if each["kind"] == workload and each["metadata"]["name"] == f"headgate-{role}":
-                (own,) = [one for one in each["spec"]["template"]["spec"]["containers"] if one["name"] == role]
+            if each["kind"] == workload and each["metadata"]["name"] == f"headgate-{service}":
+                (own,) = [one for one in each["spec"]["template"]["spec"]["containers"] if one["name"] == service]
                 taken |= {entry["name"].removeprefix("HEADGATE_").lower() for entry in own["env"] if "HEADGATE_" in entry["name"]}
     assert taken - known <= set(settings.model_fields)
     unset = {"cluster_token", "cluster_domain", "tls_ca"}  # credentials are the chart's, and compactors serve nobody
-    if role == "compactor":
+    if service == "compactor":
         unset |= {"listen", "advertise", "insecure", "tls_cert", "tls_key", "access", "cluster_listen", "cluster_advertise"}
-    assert set(settings.model_fields) - known - unset == (taken - known), role
+    assert set(settings.model_fields) - known - unset == (taken - known), service
 
 
 def test_what_watches_is_what_the_repository_has() -> None:

@@ -12,12 +12,16 @@ from headgate_cli.kubernetes.layout import ENDS
 from headgate_compactor.settings import CompactorSettings
 from headgate_coordinator.settings import CoordinatorSettings
 from headgate_runtime.grpc_server import LIVE
-from headgate_runtime.peers import Role
+from headgate_runtime.peers import ServiceKind
 from headgate_runtime.settings import ServiceSettings, load_settings
 from headgate_writer.settings import WriterSettings
 from support.helm import VALUES, Manifest, container, containers, find, made_secrets, manifests, pods, secrets_of, template
 
-SETTINGS = {Role.COORDINATOR: CoordinatorSettings, Role.WRITER: WriterSettings, Role.COMPACTOR: CompactorSettings}
+SETTINGS = {
+    ServiceKind.COORDINATOR: CoordinatorSettings,
+    ServiceKind.WRITER: WriterSettings,
+    ServiceKind.COMPACTOR: CompactorSettings,
+}
 MIB = 1 << 20
 
 
@@ -28,9 +32,9 @@ def rendered(name: str) -> Sequence[Manifest]:
     return manifests(said.out)
 
 
-def service_pods(name: str) -> Mapping[Role, Manifest]:
+def service_pods(name: str) -> Mapping[ServiceKind, Manifest]:
     found = dict(pods(rendered(name)))
-    return {role: found[f"headgate-{role}"] for role in Role}
+    return {service: found[f"headgate-{service}"] for service in ServiceKind}
 
 
 def amount(text: str) -> float:
@@ -61,19 +65,19 @@ def test_services_take_the_settings_that_they_are_given(name: str, tmp_path: Pat
     """As the service reads them: it would refuse one that is unknown or unsafe, and its pod would not start."""
     mounted = tmp_path / "file"
     mounted.touch()
-    for role, pod in service_pods(name).items():
-        env = {each["name"]: each.get("value", "x") for each in container(pod, role)["env"]}
-        known = {f"HEADGATE_{setting.upper()}" for setting in SETTINGS[role].model_fields}
+    for service, pod in service_pods(name).items():
+        env = {each["name"]: each.get("value", "x") for each in container(pod, service)["env"]}
+        known = {f"HEADGATE_{setting.upper()}" for setting in SETTINGS[service].model_fields}
         assert {each for each in env if each.startswith("HEADGATE_")} <= known
         with monkeypatch.context() as patched:
             for variable, value in env.items():
                 value = str(mounted) if value.startswith("/etc/headgate/") else value
                 patched.setenv(variable, re.sub(r"\$\(\w+\)", "10.0.0.1", value))
-            settings: ServiceSettings = load_settings(SETTINGS[role], [], prog="service", about="")
+            settings: ServiceSettings = load_settings(SETTINGS[service], [], prog="service", about="")
         assert settings.cluster_cert
-        insecure = role is not Role.COMPACTOR and name == "insecure"
+        insecure = service is not ServiceKind.COMPACTOR and name == "insecure"
         assert settings.insecure == insecure
-        if role is not Role.COMPACTOR and not insecure:
+        if service is not ServiceKind.COMPACTOR and not insecure:
             assert settings.access
             assert settings.tls_cert or settings.listen.startswith("127.0.0.1:")
 
@@ -82,9 +86,9 @@ def test_services_take_the_settings_that_they_are_given(name: str, tmp_path: Pat
 def test_clients_reach_services_through_envoy_alone(name: str) -> None:
     found = rendered(name)
     front = find(found, "ConfigMap", "headgate-front")["data"]["front.yaml"]
-    for role in (Role.COORDINATOR, Role.WRITER):
-        pod = service_pods(name)[role]
-        env = {each["name"]: each.get("value") for each in container(pod, role)["env"]}
+    for service in (ServiceKind.COORDINATOR, ServiceKind.WRITER):
+        pod = service_pods(name)[service]
+        env = {each["name"]: each.get("value") for each in container(pod, service)["env"]}
         address, _, port = str(env["HEADGATE_LISTEN"]).partition(":")
         assert address == "127.0.0.1"
         assert f"address: 127.0.0.1, port_value: {port} " in front
@@ -96,8 +100,8 @@ def test_clients_reach_services_through_envoy_alone(name: str) -> None:
 
 @pytest.mark.parametrize("name", VALUES)
 def test_liveness_waits_for_nothing_and_readiness_for_the_service(name: str) -> None:
-    for role, pod in service_pods(name).items():
-        own = container(pod, role)
+    for service, pod in service_pods(name).items():
+        own = container(pod, service)
         port = int({each["name"]: each.get("value") for each in own["env"]}["HEADGATE_HEALTH_LISTEN"].rpartition(":")[2])
         for probe in ("startupProbe", "livenessProbe"):
             assert own[probe]["grpc"] == {"port": port, "service": LIVE}
@@ -108,14 +112,14 @@ def test_liveness_waits_for_nothing_and_readiness_for_the_service(name: str) -> 
 
 @pytest.mark.parametrize("name", VALUES)
 def test_a_pod_s_end_leaves_the_time_that_a_drain_takes(name: str) -> None:
-    for role, pod in service_pods(name).items():
-        drain = next(each["value"] for each in container(pod, role)["env"] if each["name"] == "HEADGATE_DRAIN_TIMEOUT")
+    for service, pod in service_pods(name).items():
+        drain = next(each["value"] for each in container(pod, service)["env"] if each["name"] == "HEADGATE_DRAIN_TIMEOUT")
         assert pod["spec"]["terminationGracePeriodSeconds"] >= int(drain.removesuffix("s")) + 10
 
 
 @pytest.mark.parametrize("name", VALUES)
 def test_a_writer_s_memory_fits_its_limit(name: str) -> None:
-    own = container(service_pods(name)[Role.WRITER], "writer")
+    own = container(service_pods(name)[ServiceKind.WRITER], "writer")
     limit = next(each["value"] for each in own["env"] if each["name"] == "HEADGATE_MEMORY_LIMIT")
     assert amount(own["resources"]["requests"]["memory"]) == int(limit.removesuffix("MiB"))
     assert amount(own["resources"]["limits"]["memory"]) >= int(limit.removesuffix("MiB")) * 1.1
@@ -127,7 +131,7 @@ def test_what_pods_mount_somebody_makes(name: str) -> None:
     found = rendered(name)
     given = {"own-s3": {"rows-keys"}, "insecure": {"rows-keys"}, "adapter": {"azure"}}.get(name, set())
     if name == "own-redis":
-        own = {"headgate-tls", *(f"headgate-cluster-{role}" for role in Role)}
+        own = {"headgate-tls", *(f"headgate-cluster-{service}" for service in ServiceKind)}
         given = {"google", "redis", "rows-access", *own}
     wanted = set[str]().union(*(secrets_of(pod) for _, pod in pods(found)))
     assert wanted <= made_secrets(found) | given
@@ -163,31 +167,31 @@ def test_certificates_cover_the_names_that_are_advertised() -> None:
     job = next(each for each in found if each["kind"] == "Job")
     names = {word.removeprefix("--dns=") for word in containers(job["spec"]["template"])[0]["args"] if word.startswith("--dns=")}
     assert "headgate" in names
-    for role in (Role.COORDINATOR, Role.WRITER):
-        env = {each["name"]: each.get("value") for each in container(service_pods("aws")[role], role)["env"]}
+    for service in (ServiceKind.COORDINATOR, ServiceKind.WRITER):
+        env = {each["name"]: each.get("value") for each in container(service_pods("aws")[service], service)["env"]}
         assert "*." + str(env["HEADGATE_ADVERTISE"]).partition(".")[2].partition(":")[0] in names
-        assert find(found, "Service", f"headgate-{role}")["spec"]["clusterIP"] == "None"
+        assert find(found, "Service", f"headgate-{service}")["spec"]["clusterIP"] == "None"
 
 
 def test_a_lost_machine_is_given_up_soon_and_a_scale_down_takes_one_pod_at_a_time() -> None:
     for _, pod in pods([each for each in rendered("adapter") if each["kind"] in ("Deployment", "StatefulSet")]):
         seconds = {each["key"]: each.get("tolerationSeconds") for each in pod["spec"]["tolerations"]}
         assert seconds["node.kubernetes.io/unreachable"] == seconds["node.kubernetes.io/not-ready"] == 15
-    for role, kind in ((Role.WRITER, "StatefulSet"), (Role.COMPACTOR, "Deployment")):
-        scaler: Any = find(rendered("adapter"), "HorizontalPodAutoscaler", f"headgate-{role}")["spec"]
-        assert scaler["scaleTargetRef"] == {"apiVersion": "apps/v1", "kind": kind, "name": f"headgate-{role}"}
+    for service, kind in ((ServiceKind.WRITER, "StatefulSet"), (ServiceKind.COMPACTOR, "Deployment")):
+        scaler: Any = find(rendered("adapter"), "HorizontalPodAutoscaler", f"headgate-{service}")["spec"]
+        assert scaler["scaleTargetRef"] == {"apiVersion": "apps/v1", "kind": kind, "name": f"headgate-{service}"}
         assert scaler["behavior"]["scaleDown"]["policies"] == [{"type": "Pods", "value": 1, "periodSeconds": 60}]
-        assert "replicas" not in find(rendered("adapter"), kind, f"headgate-{role}")["spec"], "the HPA's alone"
-        keda = find(rendered("keda"), "ScaledObject", f"headgate-{role}")["spec"]["advanced"]["horizontalPodAutoscalerConfig"]
+        assert "replicas" not in find(rendered("adapter"), kind, f"headgate-{service}")["spec"], "the HPA's alone"
+        keda = find(rendered("keda"), "ScaledObject", f"headgate-{service}")["spec"]["advanced"]["horizontalPodAutoscalerConfig"]
         assert keda["behavior"] == scaler["behavior"]
 
 
 @pytest.mark.parametrize("name", VALUES)
 def test_pods_of_one_part_stand_apart_where_they_can(name: str) -> None:
     """Spread alone is weighed against the load of machines: both writers may land on one, and be lost with it."""
-    for role, pod in service_pods(name).items():
+    for service, pod in service_pods(name).items():
         (each,) = pod["spec"]["affinity"]["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
         assert each["weight"] == 100, "above all else that the scheduler weighs"
         assert each["podAffinityTerm"]["topologyKey"] == "kubernetes.io/hostname"
         assert each["podAffinityTerm"]["labelSelector"]["matchLabels"].items() <= pod["metadata"]["labels"].items()
-        assert each["podAffinityTerm"]["labelSelector"]["matchLabels"]["app.kubernetes.io/component"] == role
+        assert each["podAffinityTerm"]["labelSelector"]["matchLabels"]["app.kubernetes.io/component"] == service

@@ -15,7 +15,7 @@ from headgate_runtime.channels import connect
 from headgate_runtime.errors import METADATA_KEY, from_call, rpc_error
 from headgate_runtime.forwarding import nowhere
 from headgate_runtime.grpc_server import Server, principal
-from headgate_runtime.peers import Role
+from headgate_runtime.peers import ServiceKind
 from headgate_runtime.settings import ServiceSettings
 from support.access import role, write_access
 from support.certificates import Authority
@@ -130,7 +130,7 @@ async def test_only_a_coordinator_speaks_for_a_client(tmp_path: Path) -> None:
         files = {"cluster_cert": str(writer.cert), "cluster_key": str(writer.key), "cluster_ca": str(authority.cert)}
         settings = ServiceSettings(cluster_listen="127.0.0.1:0", **files)
         said = ((FORWARDED, "client"), ("authorization", "Bearer alice-token"))
-        async with connect(first.cluster_address, settings, Role.COORDINATOR) as channel:
+        async with connect(first.cluster_address, settings, ServiceKind.COORDINATOR) as channel:
             answer = await TableStub(channel).Status(tables_pb2.StatusRequest(), metadata=said)
             assert list(answer.alarms) == ["cluster"]
             with pytest.raises(grpc.aio.AioRpcError) as refused:

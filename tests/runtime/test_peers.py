@@ -1,4 +1,4 @@
-"""Services among themselves: roles of certificates on real connections, and what settings allow."""
+"""Services among themselves: kinds in certificates on real connections, and what settings allow."""
 
 import contextlib
 from collections.abc import AsyncIterator, Mapping
@@ -12,7 +12,7 @@ from headgate_proto.api.v1 import errors_pb2, tables_pb2_grpc
 from headgate_proto.cluster.v1 import coordination_pb2, coordination_pb2_grpc
 from headgate_runtime.channels import RenewedChannel, UnsafeAddressError, connect
 from headgate_runtime.grpc_server import Server, principal
-from headgate_runtime.peers import CALLERS, FORWARDED_METHODS, Peer, Role, certificate_refusal, loopback_refusal
+from headgate_runtime.peers import CALLERS, FORWARDED_METHODS, Peer, ServiceKind, certificate_refusal, loopback_refusal
 from headgate_runtime.settings import ServiceSettings
 from headgate_runtime.world import Clock, SystemClock
 from support.called_by import CALLED_BY, FORWARDED
@@ -87,13 +87,13 @@ async def test_a_role_may_call_what_is_its_own(ours: Authority) -> None:
     async with serving(settings(ours, coordinator)) as server:
         for name, dns in (("writer", f"writer.{DOMAIN}"), ("one", f"writer-0.writer.{DOMAIN}")):
             own = settings(ours, ours.issue(name, [dns]))
-            async with connect(server.cluster_address, own, Role.COORDINATOR) as channel:
+            async with connect(server.cluster_address, own, ServiceKind.COORDINATOR) as channel:
                 assert await members(channel) == "cluster"
                 call = coordination_pb2_grpc.CoordinationServiceStub(channel).Control()
                 await call.write(coordination_pb2.ControlRequest())
                 assert await call.read() == coordination_pb2.ControlResponse()
         async with connect(
-            server.cluster_address, settings(ours, ours.issue("c", [f"compactor.{DOMAIN}"])), Role.COORDINATOR
+            server.cluster_address, settings(ours, ours.issue("c", [f"compactor.{DOMAIN}"])), ServiceKind.COORDINATOR
         ) as it:
             assert await members(it) == "cluster"
             with failing(DENIED, "only writer may call"):
@@ -126,7 +126,7 @@ async def test_a_role_is_a_dns_name_and_no_name_of_another_kind(ours: Authority)
     coordinator = ours.issue("coordinator", [f"coordinator.{DOMAIN}"])
     caller = settings(ours, ours.issue("caller", [f"other.{DOMAIN}"], uris=[f"writer.{DOMAIN}", f"spiffe://x/writer.{DOMAIN}"]))
     async with serving(settings(ours, coordinator)) as server, connect(server.cluster_address, caller) as channel:
-        with failing(UNKNOWN, "the certificate says no role"):
+        with failing(UNKNOWN, "the certificate says no kind of service"):
             await control(channel)
 
 
@@ -137,7 +137,7 @@ async def test_who_has_no_certificate_an_expired_one_or_one_of_others_gets_no_co
     async with serving(settings(ours, coordinator)) as server:
         address = server.cluster_address
         for own in (ours.issue("expired", names, valid=EXPIRED), theirs.issue("foreign", names)):
-            async with connect(address, settings(ours, own), Role.COORDINATOR) as channel:
+            async with connect(address, settings(ours, own), ServiceKind.COORDINATOR) as channel:
                 with failing(UNREACHED):
                     await members(channel)
         without = grpc.ssl_channel_credentials(root_certificates=ours.cert.read_bytes())
@@ -150,12 +150,12 @@ async def test_who_has_no_certificate_an_expired_one_or_one_of_others_gets_no_co
                 await members(channel)
 
 
-@pytest.mark.parametrize("shown", ["another role", "another authority", "expired"])
+@pytest.mark.parametrize("shown", ["another kind", "another authority", "expired"])
 async def test_a_server_that_is_not_what_it_should_be_is_not_called(shown: str, ours: Authority, tmp_path: Path) -> None:
     """A compactor's certificate does not make a coordinator."""
     writer = settings(ours, ours.issue("writer", [f"writer.{DOMAIN}"]))
     match shown:
-        case "another role":
+        case "another kind":
             false = ours.issue("false", [f"compactor.{DOMAIN}", "localhost"])
         case "another authority":
             false = Authority(tmp_path / "theirs").issue("false", [f"coordinator.{DOMAIN}"])
@@ -164,7 +164,7 @@ async def test_a_server_that_is_not_what_it_should_be_is_not_called(shown: str, 
     # Of an expired certificate a server says so at its start; this one was started when it was valid.
     started = Yesterday() if shown == "expired" else None
     own = settings(ours, false)
-    async with serving(own, started) as server, connect(server.cluster_address, writer, Role.COORDINATOR) as channel:
+    async with serving(own, started) as server, connect(server.cluster_address, writer, ServiceKind.COORDINATOR) as channel:
         with failing(UNREACHED):
             await members(channel)
 
@@ -183,22 +183,22 @@ async def test_renewed_certificates_and_a_new_authority_are_taken_by_both_sides_
 
     def put(authority: Authority, name: str) -> None:
         live["ca"].write_bytes(authority.cert.read_bytes())
-        for role in ("coordinator", "writer"):
-            issued = authority.issue(f"{role} {name}", [f"{role}.{DOMAIN}"])
-            live[role].with_suffix(".pem").write_bytes(issued.cert.read_bytes())
-            live[role].with_suffix(".key").write_bytes(issued.key.read_bytes())
+        for kind in ("coordinator", "writer"):
+            issued = authority.issue(f"{kind} {name}", [f"{kind}.{DOMAIN}"])
+            live[kind].with_suffix(".pem").write_bytes(issued.cert.read_bytes())
+            live[kind].with_suffix(".key").write_bytes(issued.key.read_bytes())
 
-    def of(role: str) -> ServiceSettings:
+    def of(kind: str) -> ServiceSettings:
         files = {
             "cluster_ca": live["ca"],
-            "cluster_cert": live[role].with_suffix(".pem"),
-            "cluster_key": live[role].with_suffix(".key"),
+            "cluster_cert": live[kind].with_suffix(".pem"),
+            "cluster_key": live[kind].with_suffix(".key"),
         }
         return ServiceSettings(**{name: str(path) for name, path in files.items()}, cluster_listen="127.0.0.1:0")
 
     put(ours, "old")
     async with serving(of("coordinator")) as server:
-        link = RenewedChannel(server.cluster_address, of("writer"), Role.COORDINATOR)
+        link = RenewedChannel(server.cluster_address, of("writer"), ServiceKind.COORDINATOR)
         older = await link.renewed()
         assert await members(older) == "cluster"
         assert await link.renewed() is older
@@ -208,7 +208,7 @@ async def test_renewed_certificates_and_a_new_authority_are_taken_by_both_sides_
         assert await members(newer) == "cluster"
         assert await members(older) == "cluster", "streams that are open go on: a control stream lasts as long as its service"
         async with connect(
-            server.cluster_address, settings(ours, ours.issue("late", [f"writer.{DOMAIN}"])), Role.COORDINATOR
+            server.cluster_address, settings(ours, ours.issue("late", [f"writer.{DOMAIN}"])), ServiceKind.COORDINATOR
         ) as late:
             with failing(UNREACHED):
                 await members(late)
@@ -225,21 +225,22 @@ async def test_renewed_certificates_and_a_new_authority_are_taken_by_both_sides_
 
 
 CERTIFICATES = {
-    role: [Peer("", [f"{role}.{DOMAIN}"]), Peer("", [f"p-0.{role}.{DOMAIN}"], [f"spiffe://{DOMAIN}/{role}"])] for role in Role
+    kind: [Peer("", [f"{kind}.{DOMAIN}"]), Peer("", [f"p-0.{kind}.{DOMAIN}"], [f"spiffe://{DOMAIN}/{kind}"])]
+    for kind in ServiceKind
 }
 NOBODYS = [Peer(""), Peer("", [f"other.{DOMAIN}"]), Peer("", ["localhost"], [f"spiffe://{DOMAIN}/writer"])]
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_a_method_is_for_exactly_the_roles_of_the_table(name: str) -> None:
-    assert name in CALLED_BY, "say in support/called_by.py which roles may call the new method by their certificate"
+    assert name in CALLED_BY, "say in support/called_by.py which kinds of services may call the new method by their certificate"
     path = path_of(METHODS[name])
-    for role, peers in CERTIFICATES.items():
+    for kind, peers in CERTIFICATES.items():
         for refusal in (certificate_refusal(path, peer, DOMAIN) for peer in peers):
-            if role in CALLED_BY[name]:
-                assert refusal is None, role
+            if kind in CALLED_BY[name]:
+                assert refusal is None, kind
             else:
-                assert refusal is not None, role
+                assert refusal is not None, kind
                 assert refusal.code == errors_pb2.CODE_PERMISSION_DENIED
     for refusal in (certificate_refusal(path, peer, DOMAIN) for peer in NOBODYS):
         assert refusal is not None
@@ -252,11 +253,11 @@ def test_no_method_is_called_that_no_contract_has() -> None:
 
 
 def test_names_are_compared_whole_and_a_wildcard_is_no_role() -> None:
-    def roles(*dns: str) -> frozenset[Role]:
-        return Peer("", dns).roles(DOMAIN)
+    def kinds(*dns: str) -> frozenset[ServiceKind]:
+        return Peer("", dns).kinds(DOMAIN)
 
-    assert roles(f"writer.{DOMAIN}") == roles(f"w-0.writer.{DOMAIN}") == {Role.WRITER}
-    assert roles(f"writer.{DOMAIN}", f"compactor.{DOMAIN}") == {Role.WRITER, Role.COMPACTOR}
+    assert kinds(f"writer.{DOMAIN}") == kinds(f"w-0.writer.{DOMAIN}") == {ServiceKind.WRITER}
+    assert kinds(f"writer.{DOMAIN}", f"compactor.{DOMAIN}") == {ServiceKind.WRITER, ServiceKind.COMPACTOR}
     for name in (
         f"*.{DOMAIN}",
         f"*.writer.{DOMAIN}",
@@ -266,7 +267,7 @@ def test_names_are_compared_whole_and_a_wildcard_is_no_role() -> None:
         "writer",
         DOMAIN,
     ):
-        assert roles(name) == frozenset(), name
+        assert kinds(name) == frozenset(), name
     assert Peer("", [f"w-0.writer.{DOMAIN}"]).process(DOMAIN) == f"w-0.writer.{DOMAIN}"
     assert Peer("", [f"writer.{DOMAIN}"], ["spiffe://d/ns/a/sa/b"]).process(DOMAIN) == "spiffe://d/ns/a/sa/b"
     assert Peer("", [f"writer.{DOMAIN}"], ["https://x"]).process(DOMAIN) == ""
@@ -303,11 +304,11 @@ async def test_the_token_of_the_cluster_leaves_the_machine_only_by_tls(ours: Aut
     token = ServiceSettings(cluster_token="secret")
     for address in ("10.0.0.1:1", "writer.example.org:1"):
         with pytest.raises(UnsafeAddressError, match="cluster_cert") as caught:
-            connect(address, token, Role.WRITER)
+            connect(address, token, ServiceKind.WRITER)
         assert "secret" not in str(caught.value)
-        await connect(address, ServiceSettings(cluster_token="secret", tls_ca=str(ours.cert)), Role.WRITER).close()
+        await connect(address, ServiceSettings(cluster_token="secret", tls_ca=str(ours.cert)), ServiceKind.WRITER).close()
     for address in ("127.0.0.1:1", "localhost:1"):
-        await connect(address, token, Role.WRITER).close()
+        await connect(address, token, ServiceKind.WRITER).close()
 
 
 PEM: Mapping[str, str] = {"cluster_cert": "c", "cluster_key": "k", "cluster_ca": "a"}

@@ -1,14 +1,14 @@
-"""Which roles may call which method by their certificate, said once more beside the code, so that a change there fails here."""
+"""Which kinds of services may call which method by certificate, said once more beside the code: a change there fails here."""
 
 from collections.abc import Mapping
 from typing import Final
 
-from headgate_runtime.peers import Role
+from headgate_runtime.peers import ServiceKind
 from support.contracts import METHODS
 
-_COORDINATORS: Final = frozenset({Role.COORDINATOR})
-_WRITERS: Final = frozenset({Role.WRITER})
-_COMPACTORS: Final = frozenset({Role.COMPACTOR})
+_COORDINATORS: Final = frozenset({ServiceKind.COORDINATOR})
+_WRITERS: Final = frozenset({ServiceKind.WRITER})
+_COMPACTORS: Final = frozenset({ServiceKind.COMPACTOR})
 
 OF_SERVICES: Final = {
     "headgate.cluster.v1.CoordinationService.Control": _WRITERS,
@@ -21,7 +21,7 @@ FORWARDED: Final = {
     **{name: _COORDINATORS for name in METHODS if name.startswith("headgate.api.v1.MaintenanceService.")},
 }
 """What a coordinator passes on to another one, for a client."""
-CALLED_BY: Final[Mapping[str, frozenset[Role]]] = {
+CALLED_BY: Final[Mapping[str, frozenset[ServiceKind]]] = {
     **OF_SERVICES,
     **FORWARDED,
     "headgate.api.v1.TableService.DescribeTable": _WRITERS,

@@ -15,7 +15,7 @@ from headgate_proto.ranges import OutOfRangeError, check_ranges
 from headgate_runtime.channels import UnsafeAddressError, connect
 from headgate_runtime.errors import UnknownMessageError
 from headgate_runtime.greeting import version_refusal
-from headgate_runtime.peers import Role
+from headgate_runtime.peers import ServiceKind
 from headgate_runtime.settings import ServiceSettings
 from headgate_runtime.world import Clock
 from headgate_tables.backoff import Backoff
@@ -91,7 +91,7 @@ class ExchangeStream:
     async def run(self) -> None:
         """Until it is cancelled, or cannot go on."""
         try:
-            channel = connect(self._member.address, self._settings, Role.WRITER)
+            channel = connect(self._member.address, self._settings, ServiceKind.WRITER)
         except UnsafeAddressError as unsafe:
             self._broken(str(unsafe))
             return

@@ -40,7 +40,7 @@ class WriterSession(Outbox[wire.ControlResponse]):
     """One control stream. ``pending``: tables that have not released the writer since it sent its leave.
 
     ``address``: where clients reach it; ``exchange_address``: where other writers do, by default the same. ``identity``: the name
-    in its certificate; "" without one, or with one that names the role alone.
+    in its certificate; "" without one, or with one that names the kind of service alone.
     """
 
     def __init__(self, process: str, address: str, exchange_address: str = "", identity: str = "") -> None:

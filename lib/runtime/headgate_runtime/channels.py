@@ -8,19 +8,19 @@ import grpc
 
 from headgate_proto.handshake import PROTOCOL, VERSION
 from headgate_runtime.limits import CLIENT_OPTIONS
-from headgate_runtime.peers import Role, server_name
+from headgate_runtime.peers import ServiceKind, server_name
 from headgate_runtime.settings import ServiceSettings
 from headgate_runtime.tls import channel_credentials, channel_files
 from headgate_runtime.values import Address
 
 
-def connect(address: str, settings: ServiceSettings, role: Role = Role.COORDINATOR) -> grpc.aio.Channel:
-    """A channel to the service of this role at ``address`` (host:port). It connects with the first call; close it when done.
+def connect(address: str, settings: ServiceSettings, kind: ServiceKind = ServiceKind.COORDINATOR) -> grpc.aio.Channel:
+    """A channel to the service of this kind at ``address`` (host:port). It connects with the first call; close it when done.
 
-    With `cluster_cert` both sides show certificates, and the server's has to name the role; with `tls_ca` the server's names its
+    With `cluster_cert` both sides show certificates, and the server's has to name the kind; with `tls_ca` the server's names its
     host. Raises OSError if a file cannot be read, UnsafeAddressError.
     """
-    return _channel(address, settings, role, channel_files(settings), settings.cluster_token.get_secret_value())
+    return _channel(address, settings, kind, channel_files(settings), settings.cluster_token.get_secret_value())
 
 
 class RenewedChannel:
@@ -32,10 +32,10 @@ class RenewedChannel:
     ``with_token``: calls bring the cluster's token, if there is one.
     """
 
-    def __init__(self, address: str, settings: ServiceSettings, role: Role, *, with_token: bool = True) -> None:
+    def __init__(self, address: str, settings: ServiceSettings, kind: ServiceKind, *, with_token: bool = True) -> None:
         self._address = address
         self._settings = settings
-        self._role = role
+        self._kind = kind
         self._with_token = with_token
         self._files = channel_files(settings)
         self._older: grpc.aio.Channel | None = None
@@ -63,14 +63,16 @@ class RenewedChannel:
 
     def _opened(self) -> grpc.aio.Channel:
         token = self._settings.cluster_token.get_secret_value() if self._with_token else ""
-        return _channel(self._address, self._settings, self._role, self._files, token)
+        return _channel(self._address, self._settings, self._kind, self._files, token)
 
 
 class UnsafeAddressError(ValueError):
     """The cluster's token would leave this machine in plaintext."""
 
 
-def _channel(address: str, settings: ServiceSettings, role: Role, files: Sequence[bytes] | None, token: str) -> grpc.aio.Channel:
+def _channel(
+    address: str, settings: ServiceSettings, kind: ServiceKind, files: Sequence[bytes] | None, token: str
+) -> grpc.aio.Channel:
     if files is None:
         if token and not Address.parse(address).is_loopback:
             raise UnsafeAddressError(
@@ -78,7 +80,7 @@ def _channel(address: str, settings: ServiceSettings, role: Role, files: Sequenc
             )
         channel = grpc.aio.insecure_channel(address, options=CLIENT_OPTIONS)
     else:
-        name = server_name(role, settings.cluster_domain)
+        name = server_name(kind, settings.cluster_domain)
         wanted = (("grpc.ssl_target_name_override", name),) if settings.cluster_cert else ()
         channel = grpc.aio.secure_channel(address, channel_credentials(files), options=(*CLIENT_OPTIONS, *wanted))
     return _Introduced(channel, token)

@@ -17,7 +17,7 @@ from headgate_runtime.coordinator_stream import CoordinatorStream, Request, Resp
 from headgate_runtime.errors import METADATA_KEY, UnknownMessageError, VersionSkewError, from_call
 from headgate_runtime.lifecycle import StartError
 from headgate_runtime.logs import get_logger
-from headgate_runtime.peers import Role
+from headgate_runtime.peers import ServiceKind
 from headgate_runtime.settings import ServiceSettings
 from headgate_runtime.world import Clock
 
@@ -168,7 +168,7 @@ class CoordinatorClient(Generic[Request, Response]):
     def _open(self, address: str) -> RenewedChannel | None:
         """A channel to this coordinator; None if it must not be called."""
         try:
-            return RenewedChannel(address, self._settings, Role.COORDINATOR)
+            return RenewedChannel(address, self._settings, ServiceKind.COORDINATOR)
         except UnsafeAddressError as unsafe:
             self._complain(address, str(unsafe))
             return None

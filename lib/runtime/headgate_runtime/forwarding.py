@@ -10,7 +10,7 @@ from headgate_proto.handshake import FORWARDED, TARGET
 from headgate_runtime.channels import RenewedChannel
 from headgate_runtime.door import Context, MetadataOf
 from headgate_runtime.errors import METADATA_KEY, RpcError, rpc_error
-from headgate_runtime.peers import Role
+from headgate_runtime.peers import ServiceKind
 from headgate_runtime.settings import ServiceSettings
 from headgate_runtime.values import Address
 
@@ -76,7 +76,7 @@ class Forwarder:
                 "Give coordinators cluster_cert, cluster_key and cluster_ca, or tls_ca.",
             )
         if address not in self._links:
-            self._links[address] = RenewedChannel(address, settings, Role.COORDINATOR, with_token=False)
+            self._links[address] = RenewedChannel(address, settings, ServiceKind.COORDINATOR, with_token=False)
         return self._links[address]
 
 

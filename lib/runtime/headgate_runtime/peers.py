@@ -1,7 +1,7 @@
-"""Services among themselves: which roles a certificate proves, and which role may call which method.
+"""Services among themselves: which kind of service a certificate proves, and which kind may call which method.
 
-A service's certificate names its role as a DNS name, ``ROLE.DOMAIN``, and its process, where the platform issues one certificate
-each, as ``PROCESS.ROLE.DOMAIN`` or as a SPIFFE id. It is a DNS name, because the calling side checks it, too: gRPC compares the
+A service's certificate names its kind as a DNS name, ``KIND.DOMAIN``, and its process, where the platform issues one certificate
+each, as ``PROCESS.KIND.DOMAIN`` or as a SPIFFE id. It is a DNS name, because the calling side checks it, too: gRPC compares the
 server's names with the one that the caller wants, so a compactor cannot stand in for a coordinator.
 """
 
@@ -20,7 +20,7 @@ from headgate_runtime.errors import wire_error
 from headgate_runtime.settings import ServiceSettings
 
 
-class Role(StrEnum):
+class ServiceKind(StrEnum):
     """What a service is."""
 
     COORDINATOR = "coordinator"
@@ -38,15 +38,15 @@ FORWARDED_METHODS: Final = frozenset(
 )
 """What only one coordinator can answer, and others pass on to it for clients."""
 
-CALLERS: Final[Mapping[str, frozenset[Role]]] = {
-    **dict.fromkeys(FORWARDED_METHODS, frozenset({Role.COORDINATOR})),
-    "/headgate.cluster.v1.CoordinationService/Control": frozenset({Role.WRITER}),
-    "/headgate.cluster.v1.CoordinationService/Members": frozenset({Role.WRITER, Role.COMPACTOR}),
-    "/headgate.cluster.v1.CompactionService/Work": frozenset({Role.COMPACTOR}),
-    "/headgate.cluster.v1.ExchangeService/Exchange": frozenset({Role.WRITER}),
+CALLERS: Final[Mapping[str, frozenset[ServiceKind]]] = {
+    **dict.fromkeys(FORWARDED_METHODS, frozenset({ServiceKind.COORDINATOR})),
+    "/headgate.cluster.v1.CoordinationService/Control": frozenset({ServiceKind.WRITER}),
+    "/headgate.cluster.v1.CoordinationService/Members": frozenset({ServiceKind.WRITER, ServiceKind.COMPACTOR}),
+    "/headgate.cluster.v1.CompactionService/Work": frozenset({ServiceKind.COMPACTOR}),
+    "/headgate.cluster.v1.ExchangeService/Exchange": frozenset({ServiceKind.WRITER}),
     # A writer asks for a client why a table takes no rows.
-    "/headgate.api.v1.TableService/DescribeTable": frozenset({Role.WRITER}),
-    STATUS: frozenset({Role.WRITER, Role.COORDINATOR}),
+    "/headgate.api.v1.TableService/DescribeTable": frozenset({ServiceKind.WRITER}),
+    STATUS: frozenset({ServiceKind.WRITER, ServiceKind.COORDINATOR}),
 }
 """All that services call of each other. A method that is not here, no service may call."""
 
@@ -78,14 +78,16 @@ class Peer:
         except ValueError:
             return False
 
-    def roles(self, domain: str) -> frozenset[Role]:
+    def kinds(self, domain: str) -> frozenset[ServiceKind]:
         """Those that its certificate names. A wildcard names none."""
-        return frozenset(role for role in Role for name in self.dns if name == f"{role}.{domain}" or _process(name, role, domain))
+        return frozenset(
+            kind for kind in ServiceKind for name in self.dns if name == f"{kind}.{domain}" or _process(name, kind, domain)
+        )
 
     def process(self, domain: str) -> str:
-        """The SPIFFE id of its certificate, or the DNS name of its process; "" if only the role is named."""
+        """The SPIFFE id of its certificate, or the DNS name of its process; "" if only the kind is named."""
         found = [uri for uri in self.uris if uri.startswith("spiffe://")]
-        found += [name for role in Role for name in self.dns if _process(name, role, domain)]
+        found += [name for kind in ServiceKind for name in self.dns if _process(name, kind, domain)]
         return found[0] if found else ""
 
 
@@ -93,13 +95,13 @@ PeerRule: TypeAlias = Callable[[str, Peer], Error | None]
 """Why a peer may not call a method ("/package.Service/Method"); None: it may."""
 
 
-def server_name(role: Role, domain: str) -> str:
-    """The DNS name that the certificate of a server of this role has to have."""
-    return f"{role}.{domain}"
+def server_name(kind: ServiceKind, domain: str) -> str:
+    """The DNS name that the certificate of a server of this kind has to have."""
+    return f"{kind}.{domain}"
 
 
 def certificate_rule(domain: str) -> PeerRule:
-    """On a connection with certificates: the peer's has to name a role that may call the method."""
+    """On a connection with certificates: the peer's has to name a kind that may call the method."""
     return partial(certificate_refusal, domain=domain)
 
 
@@ -117,22 +119,22 @@ def peer_of(context: "grpc.aio.ServicerContext[Any, Any]") -> Peer:
 def certificate_refusal(path: str, peer: Peer, domain: str) -> Error | None:
     """Why the certificate of a service is no right to call ``path`` ("/package.Service/Method"); None: it is.
 
-    A certificate that names no role proves no identity (CODE_UNAUTHENTICATED); one of another role lacks the right.
+    A certificate that names no kind proves no identity (CODE_UNAUTHENTICATED); one of another kind lacks the right.
     """
-    wanted, roles = CALLERS.get(path, frozenset()), peer.roles(domain)
-    if wanted & roles:
+    wanted, kinds = CALLERS.get(path, frozenset()), peer.kinds(domain)
+    if wanted & kinds:
         return None
-    names = ", ".join(server_name(role, domain) for role in sorted(wanted))
+    names = ", ".join(server_name(kind, domain) for kind in sorted(wanted))
     return wire_error(
-        errors_pb2.CODE_PERMISSION_DENIED if roles else errors_pb2.CODE_UNAUTHENTICATED,
-        f"only {' and '.join(sorted(wanted)) or 'nobody'} may call {path}; the certificate says {_said(roles)}",
+        errors_pb2.CODE_PERMISSION_DENIED if kinds else errors_pb2.CODE_UNAUTHENTICATED,
+        f"only {' and '.join(sorted(wanted)) or 'nobody'} may call {path}; the certificate says {_said(kinds)}",
         f"Give the service a cluster_cert with the DNS name {names}." if names else "Call a method that services call.",
     )
 
 
 def is_coordinator(peer: Peer, domain: str) -> bool:
     """Whether its certificate says so. A coordinator passes calls of clients on, and says whose (``headgate-forwarded``)."""
-    return Role.COORDINATOR in peer.roles(domain)
+    return ServiceKind.COORDINATOR in peer.kinds(domain)
 
 
 def loopback_refusal(path: str, peer: Peer) -> Error | None:
@@ -150,10 +152,10 @@ def _no_rule(path: str, peer: Peer) -> None:  # noqa: ARG001 - a rule's argument
     return None
 
 
-def _process(name: str, role: Role, domain: str) -> bool:
+def _process(name: str, kind: ServiceKind, domain: str) -> bool:
     before, _, rest = name.partition(".")
-    return rest == f"{role}.{domain}" and bool(before) and "*" not in before
+    return rest == f"{kind}.{domain}" and bool(before) and "*" not in before
 
 
-def _said(roles: frozenset[Role]) -> str:
-    return " and ".join(sorted(roles)) or "no role"
+def _said(kinds: frozenset[ServiceKind]) -> str:
+    return " and ".join(sorted(kinds)) or "no kind of service"
