@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import headgate
-from headgate_cli.dev.certificates import ROLES, Certificates, Pair
+from headgate_cli.dev.certificates import SERVICES, Certificates, Pair
 from headgate_cli.dev.credentials import Credentials
 from headgate_cli.dev.processes import Cluster, redis_process, service_processes
 from headgate_cli.dev.redis import Redis
@@ -21,8 +21,8 @@ from headgate_cli.table.schemas import schema_of_file
 from support.scripted_service import cluster_in_thread
 
 _PAIR = Pair(Path("a.pem"), Path("a.key"))
-_ROLES = dict.fromkeys(ROLES, _PAIR)
-CREDENTIALS = Credentials(Certificates(Path("ca.pem"), _PAIR, _ROLES), "secret", Path("token"), Path("tokens"))
+_SERVICES = dict.fromkeys(SERVICES, _PAIR)
+CREDENTIALS = Credentials(Certificates(Path("ca.pem"), _PAIR, _SERVICES), "secret", Path("token"), Path("tokens"))
 REDIS = Redis("valkey-server", Path("redis.conf"), Path("redis.sock"), "unix://headgate:secret@redis.sock")
 COMMANDS = [
     ["dev"],

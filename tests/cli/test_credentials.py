@@ -13,7 +13,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
-from headgate_cli.credentials.authority import ROLES, Issued, is_good, is_host
+from headgate_cli.credentials.authority import SERVICES, Issued, is_good, is_host
 from headgate_cli.credentials.renewal import PRINCIPAL, Part, Wanted, renewed, with_token
 from headgate_cli.exits import ExitCode
 from headgate_cli.main import run
@@ -27,7 +27,7 @@ from headgate_runtime.world import SystemIds
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
 WANTED = Wanted(["headgate.example.org", "10.0.0.7"], ["redis"])
 IDS = SystemIds()
-LEAVES = {"tls/tls": "client", "redis/tls": "client", **{f"cluster/{role}": "cluster" for role in ROLES}}
+LEAVES = {"tls/tls": "client", "redis/tls": "client", **{f"cluster/{service}": "cluster" for service in SERVICES}}
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_other_hosts_make_another_certificate(made: dict[str, str]) -> None:
 
 
 def test_what_clients_see_makes_nobody_a_service(made: dict[str, str]) -> None:
-    """The cluster's authority signs roles alone, and no program but the one that makes certificates has an authority's key."""
+    """The cluster's authority signs services alone, and no program but the one that makes certificates has an authority's key."""
     clients, services = certificate(made["ca/client.crt"]), certificate(made["ca/cluster.crt"])
     assert clients.public_key() != services.public_key()
     assert made["cluster/ca.crt"] == made["ca/cluster.crt"]

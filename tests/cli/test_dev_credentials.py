@@ -14,7 +14,7 @@ from cryptography import x509
 
 import headgate
 from headgate.profiles import find_profile
-from headgate_cli.dev.certificates import ROLES, certificates_in
+from headgate_cli.dev.certificates import SERVICES, certificates_in
 from headgate_cli.dev.credentials import Credentials, credentials_in, published
 from headgate_cli.dev.private import PrivateFolder
 from headgate_proto.api.v1 import tables_pb2, tables_pb2_grpc
@@ -40,7 +40,7 @@ def contents(folder: PrivateFolder) -> dict[str, bytes]:
 
 def test_every_file_is_this_users_own_and_another_run_finds_it_again(folder: PrivateFolder, credentials: Credentials) -> None:
     before = contents(folder)
-    assert len(before) == 2 + 1 + 2 * (1 + len(ROLES))
+    assert len(before) == 2 + 1 + 2 * (1 + len(SERVICES))
     assert {stat.S_IMODE((folder.path / name).stat().st_mode) for name in before} == {0o600}
     again = credentials_in(folder, System.real())
     assert contents(folder) == before
@@ -50,7 +50,7 @@ def test_every_file_is_this_users_own_and_another_run_finds_it_again(folder: Pri
 def test_flags_and_reprs_hold_no_secret(credentials: Credentials) -> None:
     secret = credentials.token
     assert len(secret) == 67
-    flags = [word for role in ROLES for word in credentials.flags(role)]
+    flags = [word for service in SERVICES for word in credentials.flags(service)]
     assert secret not in repr(credentials) + repr(credentials.profile) + " ".join(flags)
 
 
@@ -62,12 +62,12 @@ def test_certificates_are_made_anew_before_their_end_and_when_one_is_damaged(fol
     certificates_in(folder, NOW + timedelta(days=700))
     second = contents(folder)
     assert all(second[name] != first[name] for name in first)
-    made.roles["writer"].key.write_text("")
+    made.services["writer"].key.write_text("")
     certificates_in(folder, NOW + timedelta(days=700))
     third = contents(folder)
     assert third["ca.pem"] != second["ca.pem"]
     other = certificates_in(PrivateFolder.below(folder.path, "other"), NOW)
-    made.roles["writer"].cert.write_bytes(other.roles["writer"].cert.read_bytes())
+    made.services["writer"].cert.write_bytes(other.services["writer"].cert.read_bytes())
     certificates_in(folder, NOW + timedelta(days=700))
     assert (folder.path / "ca.pem").read_bytes() != third["ca.pem"], "another authority signed one of them"
 
@@ -76,8 +76,8 @@ def test_nobody_can_make_further_certificates(folder: PrivateFolder) -> None:
     made = certificates_in(folder, NOW)
     authority = x509.load_pem_x509_certificate(made.authority.read_bytes())
     keys = [path.read_bytes() for path in folder.path.glob("*.key")]
-    assert len(keys) == 1 + len(ROLES)
-    for pair in (made.server, *made.roles.values()):
+    assert len(keys) == 1 + len(SERVICES)
+    for pair in (made.server, *made.services.values()):
         certificate = x509.load_pem_x509_certificate(pair.cert.read_bytes())
         certificate.verify_directly_issued_by(authority)
         assert certificate.public_key() != authority.public_key()

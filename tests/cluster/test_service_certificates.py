@@ -1,4 +1,4 @@
-"""Real processes that know each other by certificates: whole ways of rows, wrong roles, and certificates that change."""
+"""Real processes that know each other by certificates: whole ways of rows, wrong services, and certificates that change."""
 
 import shutil
 import time
@@ -18,12 +18,12 @@ from support.processes import READY_S, Process
 from support.scene import keys_of
 from support.shares import written
 
-ROLES = ("coordinator", "writer", "compactor")
+SERVICES = ("coordinator", "writer", "compactor")
 ROW = {"ts": 1, "note": ""}
 
 
 class Files:
-    """Certificates of all roles, and the flags that name them; ``put`` replaces what lies there."""
+    """Certificates of all services, and the flags that name them; ``put`` replaces what lies there."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -31,8 +31,8 @@ class Files:
 
     def put(self, authority: Authority, name: str) -> None:
         """Newly issued ones."""
-        for role in ROLES:
-            self._copy(authority.issue(f"{name}-{role}", [f"{role}.headgate.internal"]), role)
+        for service in SERVICES:
+            self._copy(authority.issue(f"{name}-{service}", [f"{service}.headgate.internal"]), service)
         shutil.copy(authority.cert, self._folder / "ca.pem")
 
     def add(self, name: str, issued: Certificate) -> list[str]:
@@ -53,10 +53,10 @@ class Files:
 def certified(folder: Path, files: Files, **more: list[str]) -> Iterator[Cluster]:
     """``more``: flags of further parts, by name with an underscore."""
     own = f"127.0.0.1:{free_port()}"  # the ready line names another one
-    options = {role: files.flags(role) for role in ROLES}
+    options = {service: files.flags(service) for service in SERVICES}
     options["coordinator"] += ["--cluster-listen", own, "--checkpoint-min-interval", "50ms", "--writer-timeout", "20s"]
-    for role in ("writer", "compactor"):
-        options[role] += ["--coordinator", own]
+    for service in ("writer", "compactor"):
+        options[service] += ["--coordinator", own]
     options["writer"] += ["--cluster-listen", "127.0.0.1:0"]
     options |= {name.replace("_", "-"): flags for name, flags in more.items()}
     with Cluster(folder, compactors=1, options=options) as cluster:

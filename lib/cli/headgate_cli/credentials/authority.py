@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-ROLES = ("coordinator", "writer", "compactor")
+SERVICES = ("coordinator", "writer", "compactor")
 _DNS_NAME = re.compile(
     r"(?=.{1,253}\Z)(\*\.)?(?!\d+\Z)(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?(?:\.(?!\d+\Z)|\Z))+", re.IGNORECASE
 )

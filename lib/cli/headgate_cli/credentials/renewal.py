@@ -22,7 +22,7 @@ from enum import StrEnum
 from typing import Final
 from urllib.parse import quote
 
-from headgate_cli.credentials.authority import ROLES, Authority, Issued, is_good
+from headgate_cli.credentials.authority import SERVICES, Authority, Issued, is_good
 from headgate_cli.credentials.one_principal import access_of_one
 from headgate_cli.credentials.redis_user import USER, coordinators_user, password_digest
 from headgate_runtime.access.tokens import digest_of, new_token
@@ -108,8 +108,8 @@ def _leaves(authority: str, wanted: Wanted) -> Iterator[tuple[str, Sequence[str]
         if wanted.has(Part.REDIS_TLS):
             yield "redis/tls", wanted.redis_hosts
     elif wanted.has(Part.CLUSTER):
-        for role in ROLES:
-            yield f"cluster/{role}", [f"{role}.{wanted.domain}"]
+        for service in SERVICES:
+            yield f"cluster/{service}", [f"{service}.{wanted.domain}"]
 
 
 def _authority(

@@ -1,15 +1,15 @@
-"""Certificates of a cluster on this machine: an authority of its own, one certificate for clients, one for each role."""
+"""Certificates of a cluster on this machine: an authority of its own, a certificate for clients, one for each kind of service."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from headgate_cli.credentials.authority import ROLES, Authority, Issued, is_good
+from headgate_cli.credentials.authority import SERVICES, Authority, Issued, is_good
 from headgate_cli.dev.private import PrivateFolder
 
 DOMAIN = "headgate.internal"
 _SERVER = "server"
-_HOSTS = {_SERVER: ["localhost", "127.0.0.1", "::1"], **{role: [f"{role}.{DOMAIN}"] for role in ROLES}}
+_HOSTS = {_SERVER: ["localhost", "127.0.0.1", "::1"], **{service: [f"{service}.{DOMAIN}"] for service in SERVICES}}
 _VALID = timedelta(days=2 * 365)
 _LEFT = timedelta(days=60)
 """Certificates with less time left are made anew at the cluster's next start; its clients have to connect again then."""
@@ -25,11 +25,11 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Certificates:
-    """PEM files. ``server``: what clients see; ``roles``: what services show each other."""
+    """PEM files. ``server``: what clients see; ``services``: what services show each other."""
 
     authority: Path
     server: Pair
-    roles: dict[str, Pair]
+    services: dict[str, Pair]
 
 
 def certificates_in(folder: PrivateFolder, now: datetime) -> Certificates:
@@ -37,7 +37,9 @@ def certificates_in(folder: PrivateFolder, now: datetime) -> Certificates:
 
     The authority's key is not kept: nobody can make a further certificate.
     """
-    found = Certificates(folder.path / "ca.pem", _pair(folder, _SERVER), {role: _pair(folder, role) for role in ROLES})
+    found = Certificates(
+        folder.path / "ca.pem", _pair(folder, _SERVER), {service: _pair(folder, service) for service in SERVICES}
+    )
     if not _is_good(found, now + _LEFT):
         _make(folder, now)
     return found
@@ -49,7 +51,7 @@ def _pair(folder: PrivateFolder, name: str) -> Pair:
 
 def _is_good(found: Certificates, at: datetime) -> bool:
     """Whether all files are there, are of this authority, and are valid at that time."""
-    pairs = {_SERVER: found.server, **found.roles}
+    pairs = {_SERVER: found.server, **found.services}
     try:
         authority = found.authority.read_text()
         issued = {name: Issued(pair.cert.read_text(), pair.key.read_text()) for name, pair in pairs.items()}

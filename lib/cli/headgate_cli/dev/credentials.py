@@ -29,9 +29,9 @@ class Credentials:
     token_file: Path
     access: Path
 
-    def flags(self, role: str) -> Sequence[str]:
-        """For a service of this role. They name files, and hold no secret."""
-        server, own = self.certificates.server, self.certificates.roles[role]
+    def flags(self, service: str) -> Sequence[str]:
+        """For a service of this kind. They name files, and hold no secret."""
+        server, own = self.certificates.server, self.certificates.services[service]
         files = {"tls-cert": server.cert, "tls-key": server.key, "access": self.access}
         files |= {"cluster-cert": own.cert, "cluster-key": own.key, "cluster-ca": self.certificates.authority}
         return [word for name, path in files.items() for word in (f"--{name}", str(path))]

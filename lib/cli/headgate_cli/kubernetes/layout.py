@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Final
 
-from headgate_cli.credentials.authority import ROLES
+from headgate_cli.credentials.authority import SERVICES
 
-TLS_SECRETS: Final = ("tls", "redis-tls", *(f"cluster-{role}" for role in ROLES))
+TLS_SECRETS: Final = ("tls", "redis-tls", *(f"cluster-{service}" for service in SERVICES))
 """Those with tls.crt, tls.key and ca.crt, as cert-manager makes them: one for each kind of process, which gets no other's key."""
 
 ENDS: Final = ("ca", *TLS_SECRETS, "access", "client", "redis", "s3")
@@ -20,10 +20,10 @@ def place_of(name: str) -> list[tuple[str, str]]:
     folder, _, file = name.partition("/")
     match folder, file:
         case "cluster", "ca.crt":
-            return [(f"cluster-{role}", file) for role in ROLES]
+            return [(f"cluster-{service}", file) for service in SERVICES]
         case "cluster", _:
-            role, _, kind = file.partition(".")
-            return [(f"cluster-{role}", f"tls.{kind}")]
+            service, _, kind = file.partition(".")
+            return [(f"cluster-{service}", f"tls.{kind}")]
         case "redis", "tls.crt" | "tls.key" | "ca.crt":
             return [("redis-tls", file)]
         case "redis", "settings.toml":
@@ -60,7 +60,7 @@ def secrets_with(secrets: Mapping[str, Mapping[str, str]], texts: Mapping[str, s
 def _name_of(end: str, key: str) -> str:
     if end == "redis-tls":
         return f"redis/{key}"
-    folder, _, role = end.partition("-")
+    folder, _, service = end.partition("-")
     if folder == "cluster":
-        return f"cluster/{key}" if key == "ca.crt" else f"cluster/{role}.{key.removeprefix('tls.')}"
+        return f"cluster/{key}" if key == "ca.crt" else f"cluster/{service}.{key.removeprefix('tls.')}"
     return f"{end}/{key}"
