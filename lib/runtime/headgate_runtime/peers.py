@@ -1,8 +1,8 @@
 """Services among themselves: which kind of service a certificate proves, and which kind may call which method.
 
-A service's certificate names its kind as a DNS name, ``KIND.DOMAIN``, and its process, where the platform issues one certificate
-each, as ``PROCESS.KIND.DOMAIN`` or as a SPIFFE id. It is a DNS name, because the calling side checks it, too: gRPC compares the
-server's names with the one that the caller wants, so a compactor cannot stand in for a coordinator.
+A service's certificate names its kind as a DNS name, ``SERVICE.DOMAIN``, and its process, where the platform issues one
+certificate each, as ``PROCESS.SERVICE.DOMAIN`` or as a SPIFFE id. It is a DNS name, because the calling side checks it, too:
+gRPC compares the server's names with the one that the caller wants, so a compactor cannot stand in for a coordinator.
 """
 
 import ipaddress

@@ -99,7 +99,7 @@ class ServiceSettings(BaseSettings):
     )
     cluster_cert: str = Field(
         default="",
-        description="PEM file of the certificate chain that this service shows to others, with the DNS name ROLE.DOMAIN: "
+        description="PEM file of the certificate chain that this service shows to others, with the DNS name SERVICE.DOMAIN: "
         "coordinator, writer or compactor, and cluster_domain; read again when it changes, like the next two",
     )
     cluster_key: str = Field(default="", description="PEM file of its private key")
