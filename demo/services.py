@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from demo.producers import TABLE
 from headgate import aio
 from headgate.maintenance import Maintenance
-from headgate_tables.commitlog.bodies import Kind
+from headgate_tables.commitlog.bodies import SlotKind
 from headgate_tables.commitlog.service_bodies import PlanDone
 from headgate_tables.commitlog.slot import Slot
 from headgate_tables.commitlog.tail import read_state
@@ -79,24 +79,24 @@ def what_services_did(url: str) -> Services:
     """What the services did so far. Reads every slot: none is deleted within an hour."""
     _, slots = read_state(open_store(url, None, SystemIds()), LOG_LAYOUT, folds=False)
     done = [slot.body for slot in slots if isinstance(slot.body, PlanDone)]
-    archived = [parse_instant(_name(path)) for path in _dead(slots, Kind.ARCHIVE) if path.startswith(TIMELINE_FOLDER)]
+    archived = [parse_instant(_name(path)) for path in _dead(slots, SlotKind.ARCHIVE) if path.startswith(TIMELINE_FOLDER)]
     return Services(
         compactions=[(parse_time(body.instant), parse_time(body.completion)) for body in done],
         slices=sum(len(body.files) for body in done),
-        dropped=len(_dead(slots, Kind.PLAN_DONE)),
-        cleaned=len(_dead(slots, Kind.CLEAN)),
+        dropped=len(_dead(slots, SlotKind.PLAN_DONE)),
+        cleaned=len(_dead(slots, SlotKind.CLEAN)),
         archived=sum(1 for instant in archived if instant is not None and instant.state is State.COMPLETED),
         log_files=frozenset(
-            file.path for slot in _of(slots, Kind.COMMIT) for file in slot.files if parse_log_name(_name(file.path))
+            file.path for slot in _of(slots, SlotKind.COMMIT) for file in slot.files if parse_log_name(_name(file.path))
         ),
     )
 
 
-def _of(slots: list[Slot], kind: Kind) -> list[Slot]:
+def _of(slots: list[Slot], kind: SlotKind) -> list[Slot]:
     return [slot for slot in slots if slot.kind is kind]
 
 
-def _dead(slots: list[Slot], kind: Kind) -> list[str]:
+def _dead(slots: list[Slot], kind: SlotKind) -> list[str]:
     return [name for slot in _of(slots, kind) for name in slot.names]
 
 

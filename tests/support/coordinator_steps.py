@@ -17,7 +17,7 @@ from headgate_coordinator.core.instructions import Instruction, Membership
 from headgate_coordinator.core.table_coordinator import TableCoordinator
 from headgate_coordinator.streams.stream import Stream
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
-from headgate_tables.commitlog.bodies import Kind
+from headgate_tables.commitlog.bodies import SlotKind
 from headgate_tables.hudi import Table, open_table
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.storage.open import open_store
@@ -27,10 +27,10 @@ from support.handles import open_on
 
 Reached = Callable[[str], None]
 
-_SLOT_STEPS = {Kind.COMMIT: "slot", Kind.FENCE: "fence", Kind.DEAD: "dead", Kind.OFFSETS: "incarnation_slot"} | {
-    Kind.CONFIG: "config_slot",
-    Kind.PLAN: "plan",
-    Kind.PLAN_DONE: "plan_done",
+_SLOT_STEPS = {SlotKind.COMMIT: "slot", SlotKind.FENCE: "fence", SlotKind.DEAD: "dead", SlotKind.OFFSETS: "incarnation_slot"} | {
+    SlotKind.CONFIG: "config_slot",
+    SlotKind.PLAN: "plan",
+    SlotKind.PLAN_DONE: "plan_done",
 }
 _OURS = ".hoodie/.headgate/"
 _SHOWN_BEFORE = (".requested", ".inflight")

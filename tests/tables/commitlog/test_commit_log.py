@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate_tables.commitlog.bodies import Dead, Fence, Kind
+from headgate_tables.commitlog.bodies import Dead, Fence, SlotKind
 from headgate_tables.commitlog.commit_log import FOLD_EVERY, CommitLog
 from headgate_tables.commitlog.first_slot import create_log
 from headgate_tables.commitlog.folds import encode_fold
@@ -61,7 +61,7 @@ def stage(store: FaultyStore, log: CommitLog, name: str) -> DataFile:
 
 def test_creating_wins_slot_zero_and_derives_its_files(store: FaultyStore) -> None:
     assert store.get("props").to_pybytes() == b"a=b"
-    assert read_slot(store, LOG_LAYOUT, 0)[0].kind is Kind.CONFIG
+    assert read_slot(store, LOG_LAYOUT, 0)[0].kind is SlotKind.CONFIG
     with pytest.raises(TableExistsError):
         create_log(store, LOG_LAYOUT, system(), {}, [])
 

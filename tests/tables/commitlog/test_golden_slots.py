@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headgate_tables.commitlog.bodies import Kind
+from headgate_tables.commitlog.bodies import SlotKind
 from headgate_tables.commitlog.fields import UnfitError
 from headgate_tables.commitlog.folds import decode_fold, encode_fold
 from headgate_tables.commitlog.slot import decode_slot, seal, unseal
@@ -33,7 +33,7 @@ def name_of(path: Path) -> str:
 
 
 def test_every_kind_is_there() -> None:
-    assert {content_of(path)["kind"] for path in SLOTS} == set(Kind)
+    assert {content_of(path)["kind"] for path in SLOTS} == set(SlotKind)
 
 
 @pytest.mark.parametrize("path", SLOTS, ids=name_of)
@@ -79,7 +79,11 @@ def test_a_slot_with_an_unknown_key_is_of_a_newer_version(path: Path) -> None:
 @pytest.mark.parametrize("path", SLOTS, ids=name_of)
 def test_a_slot_without_a_key_is_damaged(path: Path) -> None:
     for key, content in changed(path):
-        if key in MAY_LACK or (key == "config" and content["kind"] == Kind.CONFIG) or (path.name in CREATED and key != "publish"):
+        if (
+            key in MAY_LACK
+            or (key == "config" and content["kind"] == SlotKind.CONFIG)
+            or (path.name in CREATED and key != "publish")
+        ):
             continue
         del content["body"][key]
         # SAVEPOINT without `removed` is read as one that saves.

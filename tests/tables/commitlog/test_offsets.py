@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate_tables.commitlog.bodies import Kind
+from headgate_tables.commitlog.bodies import SlotKind
 from headgate_tables.commitlog.commit_log import CommitLog
 from headgate_tables.commitlog.first_slot import create_log
 from headgate_tables.commitlog.records import ChannelRecord, OwnerProcess
@@ -45,14 +45,14 @@ def commit(log: CommitLog, instant: str, **channels: ChannelRecord) -> None:
     log.commit(instant, [], lambda completion: [(f"done/{instant}", completion.encode())], channels)
 
 
-def newest(store: FaultyStore) -> Kind:
+def newest(store: FaultyStore) -> SlotKind:
     return read_slot(store, LOG_LAYOUT, read_state(store, LOG_LAYOUT)[0].n)[0].kind
 
 
 def test_ch4_a_record_is_in_a_slot_when_winning_it_returns(store: FaultyStore) -> None:
     log = open_log(store)
     log.win_offsets(ONE)
-    assert newest(store) is Kind.OFFSETS
+    assert newest(store) is SlotKind.OFFSETS
     assert log.state.channels == read_state(store, LOG_LAYOUT)[0].channels == ONE
 
 

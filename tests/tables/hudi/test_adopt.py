@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from headgate_tables import hudi
-from headgate_tables.commitlog.bodies import Kind
+from headgate_tables.commitlog.bodies import SlotKind
 from headgate_tables.commitlog.tail import read_state
 from headgate_tables.commitlog.times import parse_time
 from headgate_tables.errors import (
@@ -393,7 +393,7 @@ def test_the_log_of_an_adopted_table_begins_with_its_definition_a_fence_and_what
     table = hudi.open_table(str(path))
     table.adopt(buckets=2)
     state, slots = read_state(open_store(str(path), None, SystemIds()), LOG_LAYOUT)
-    assert [slot.kind for slot in slots] == [Kind.CONFIG, Kind.FENCE, Kind.ADOPT]
+    assert [slot.kind for slot in slots] == [SlotKind.CONFIG, SlotKind.FENCE, SlotKind.ADOPT]
     assert state.commits == {commit.instant: commit.completion for commit in table.commits()}
     definition = Definition.decode(state.config)
     assert {(partition, file_id) for partition, groups in definition.groups.items() for file_id in groups.values()} == groups_of(

@@ -12,7 +12,7 @@ import pytest
 
 from headgate_runtime.definitions import definition_message
 from headgate_tables import hudi
-from headgate_tables.commitlog.bodies import Kind
+from headgate_tables.commitlog.bodies import SlotKind
 from headgate_tables.commitlog.records import ChannelRecord
 from headgate_tables.commitlog.tail import read_state
 from headgate_tables.errors import (
@@ -441,7 +441,7 @@ def test_what_was_won_is_named_in_one_slot(table: hudi.Table, path: Path) -> Non
         other.plan_compaction(forced=True)
     table.adopt()
     state, found = read_state(open_store(table.url, None, SystemIds()), LOG_LAYOUT)
-    assert [slot.kind for slot in found][-1] is Kind.ADOPT
+    assert [slot.kind for slot in found][-1] is SlotKind.ADOPT
     assert not state.deleting
     assert min(state.reserved) > max(
         name[:35].replace("_", "")[-17:] if name[17] == "_" else name[:17] for name in timeline(path)

@@ -10,7 +10,7 @@ import pytest
 
 from headgate_tables import hudi
 from headgate_tables.catalog import Catalog
-from headgate_tables.commitlog.bodies import Kind
+from headgate_tables.commitlog.bodies import SlotKind
 from headgate_tables.commitlog.records import ChannelRecord
 from headgate_tables.commitlog.slot import Slot
 from headgate_tables.commitlog.tail import read_state
@@ -79,7 +79,7 @@ class Place:
     def keys(self, part: str = "") -> list[str]:
         return sorted(key.removeprefix("some/table/") for key in self.endpoint.keys(self.bucket) if part in key)
 
-    def slots(self, kind: Kind) -> list[Slot]:
+    def slots(self, kind: SlotKind) -> list[Slot]:
         store = open_store(self.url, self.endpoint.options, SystemIds())
         return [slot for slot in read_state(store, LOG_LAYOUT, folds=False)[1] if slot.kind is kind]
 
@@ -153,7 +153,7 @@ def test_d1_files_of_a_rollback_are_named_in_a_dead_slot_before_they_are_deleted
     place.proxy.seen.clear()
     table.upsert(rows(("b", 1, "x")))
     assert place.keys(transaction.instant) == []
-    [dead] = place.slots(Kind.DEAD)
+    [dead] = place.slots(SlotKind.DEAD)
     assert sorted(dead.body.named[transaction.instant]) == left
     named_at = next(
         at for at, request in enumerate(place.proxy.seen) if request.startswith("PUT") and f"/slot/{dead.n:020}" in request
@@ -206,7 +206,7 @@ def test_c4_a_lost_answer_or_request_changes_nothing(place: Place, path: str, fa
     result = table.upsert(pa.concat_tables([rows(("a", 2, "second")), rows(("b", 1, "second"), part="new")]))
     assert not place.proxy.is_armed, f"{path} was not created twice"
     assert [commit.instant for commit in place.open().commits()][1:] == [result.instant]
-    assert len(place.slots(Kind.COMMIT)) == 2
+    assert len(place.slots(SlotKind.COMMIT)) == 2
     assert len([name for name, time in list_data_files(table._store) if time == result.instant]) == result.files == 2
     assert table.upsert(rows(("c", 1, "third"))).instant > result.instant
     assert place.found() == {"a": "second", "b": "second", "c": "third"}

@@ -8,7 +8,7 @@ import pytest
 
 from headgate_tables import hudi
 from headgate_tables.commitlog import commit_log
-from headgate_tables.commitlog.bodies import Kind
+from headgate_tables.commitlog.bodies import SlotKind
 from headgate_tables.commitlog.records import ChannelRecord
 from headgate_tables.commitlog.tail import read_slot, read_state
 from headgate_tables.errors import (
@@ -87,7 +87,7 @@ def files_of(store: Store, instant: str) -> list[str]:
     return [path for path in found if instant in path]
 
 
-def kinds(store: Store) -> list[Kind]:
+def kinds(store: Store) -> list[SlotKind]:
     return [read_slot(store, LOG_LAYOUT, n)[0].kind for n in range(len(store.list_folder(LOG_LAYOUT.slots).files))]
 
 
@@ -101,7 +101,7 @@ def test_own_fences_once_and_says_which_epoch(store: Noting) -> None:
     second = opened(store, THERE)
     assert (second.epoch, second.own(), second.epoch) == (1, 2, 2)
     assert read_state(store, LOG_LAYOUT)[0].owner == THERE
-    assert kinds(store) == [Kind.CONFIG, Kind.FENCE, Kind.FENCE]
+    assert kinds(store) == [SlotKind.CONFIG, SlotKind.FENCE, SlotKind.FENCE]
     for call in (first.tidy, lambda: first.win_offsets({"c": ChannelRecord(1, 0, "me", 1)})):
         with pytest.raises(DeposedError):
             call() or first.win_offsets({"c": ChannelRecord(1, 0, "me", 1)})

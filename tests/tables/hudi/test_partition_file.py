@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from headgate_tables import hudi
-from headgate_tables.commitlog.bodies import Kind
+from headgate_tables.commitlog.bodies import SlotKind
 from headgate_tables.commitlog.tail import read_state
 from headgate_tables.hudi.groups import GroupIds
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
@@ -135,7 +135,7 @@ def test_a_commit_that_was_decided_before_another_program_made_the_file_is_put_i
     with pytest.raises(KilledError):
         handle(tmp_path, dying(store)).upsert(rows(("b", 1, "first"), part="q"))
     assert not (tmp_path / "table" / PATH).exists()
-    assert read_state(LocalStore(str(tmp_path / "table"), SystemIds()), LOG_LAYOUT)[1][-1].kind is Kind.COMMIT
+    assert read_state(LocalStore(str(tmp_path / "table"), SystemIds()), LOG_LAYOUT)[1][-1].kind is SlotKind.COMMIT
     met(tmp_path, content)
     goes_on(tmp_path, store)
 

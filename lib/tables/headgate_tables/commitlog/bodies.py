@@ -23,7 +23,7 @@ from headgate_tables.commitlog.records import (
 from headgate_tables.commitlog.times import TimesAhead
 
 
-class Kind(enum.StrEnum):
+class SlotKind(enum.StrEnum):
     """What a slot decides. A kind that is not here is refused, never skipped: it may carry what we must not overlook."""
 
     CONFIG = "CONFIG"
@@ -51,7 +51,7 @@ class SlotBody:
     ``LogState.deleting`` whose files are gone.
     """
 
-    KIND: ClassVar[Kind]
+    KIND: ClassVar[SlotKind]
     KEYS: ClassVar[Sequence[str]] = ()
 
     time: str | None = None
@@ -109,7 +109,7 @@ def common(fields: Fields) -> Common:
 class Created(SlotBody):
     """Slot 0. ``config``: what the table is, in the format's own keys."""
 
-    KIND = Kind.CONFIG
+    KIND = SlotKind.CONFIG
 
     config: Mapping[str, Json]
     publish: Sequence[EncodedFile]
@@ -131,7 +131,7 @@ class Configured(SlotBody):
     file that says the same to readers. Older slots have neither of these two.
     """
 
-    KIND = Kind.CONFIG
+    KIND = SlotKind.CONFIG
 
     settings: Mapping[str, str]
     config: Mapping[str, Json] | None = None
@@ -151,7 +151,7 @@ class Configured(SlotBody):
 class Fence(SlotBody):
     """A new epoch. ``ahead``: its owner accepts times that are in the future."""
 
-    KIND = Kind.FENCE
+    KIND = SlotKind.FENCE
     KEYS = ("reserved", "ahead")
 
     owner: OwnerProcess
@@ -174,7 +174,7 @@ class Fence(SlotBody):
 class Reserve(SlotBody):
     """Nothing but new instants. ``ahead``: as in ``Fence``."""
 
-    KIND = Kind.RESERVE
+    KIND = SlotKind.RESERVE
     KEYS = ("reserved", "ahead", "deleted")
 
     ahead: TimesAhead | None = None
@@ -190,7 +190,7 @@ class Commit(SlotBody):
     None when none does.
     """
 
-    KIND = Kind.COMMIT
+    KIND = SlotKind.COMMIT
     KEYS = ("instant", "completion", "reserved", "files", "channels", "config", "min_reader", "min_writer", "publish", "deleted")
 
     instant: str
@@ -217,7 +217,7 @@ class Commit(SlotBody):
 class Offsets(SlotBody):
     """Channel records without rows, and names of channels to ``forget``."""
 
-    KIND = Kind.OFFSETS
+    KIND = SlotKind.OFFSETS
 
     channels: Channels
     forget: Sequence[str]
@@ -231,7 +231,7 @@ class Offsets(SlotBody):
 class Dead(SlotBody):
     """``named``: dead instants with names that may now be deleted; ``swept``: those whose files are gone (rule D1)."""
 
-    KIND = Kind.DEAD
+    KIND = SlotKind.DEAD
     KEYS = ("named", "swept", "reserved", "deleted")
 
     named: Mapping[str, Sequence[str]]

@@ -8,7 +8,7 @@ import base64
 import hashlib
 from collections.abc import Callable, Collection, Iterator, Sequence
 
-from headgate_tables.commitlog.bodies import Kind
+from headgate_tables.commitlog.bodies import SlotKind
 from headgate_tables.commitlog.layout import LogLayout
 from headgate_tables.commitlog.records import DataFile, DerivedFile, ReplacedFile
 from headgate_tables.commitlog.slot import Slot
@@ -74,8 +74,8 @@ def publish(
         if path in dead:
             continue
         # Other programs may rewrite the properties, so a torn file of that name would pass for theirs: those are synced at once.
-        outcome = create_for_certain(store, clock, path, content, durable=slot.kind is Kind.CONFIG, check_owner=check_owner)
-        if outcome is Outcome.EXISTS and slot.kind is not Kind.CONFIG:
+        outcome = create_for_certain(store, clock, path, content, durable=slot.kind is SlotKind.CONFIG, check_owner=check_owner)
+        if outcome is Outcome.EXISTS and slot.kind is not SlotKind.CONFIG:
             try:
                 _put_right(store, path, content, slot.n, usable)
             except FileNotFoundError as error:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from headgate_tables.commitlog.bodies import Kind, SlotBody, common, read_texts_by_key
+from headgate_tables.commitlog.bodies import SlotBody, SlotKind, common, read_texts_by_key
 from headgate_tables.commitlog.fields import Fields, Json, json_list, json_map, map_of, nullable, text, texts
 from headgate_tables.commitlog.records import (
     Channels,
@@ -29,7 +29,7 @@ read_entry = nullable(read_stuck_record)
 class PlanMade(SlotBody):
     """A compaction is planned. ``operations``: as the format encodes them."""
 
-    KIND = Kind.PLAN
+    KIND = SlotKind.PLAN
 
     instant: str
     operations: Sequence[Json]
@@ -52,7 +52,7 @@ class PlanDone(SlotBody):
     ``freed``: names of slices that were stuck and are compacted now. Older slots have neither of these two.
     """
 
-    KIND = Kind.PLAN_DONE
+    KIND = SlotKind.PLAN_DONE
 
     instant: str
     completion: str
@@ -80,7 +80,7 @@ class PlanDone(SlotBody):
 class PlanCancelled(SlotBody):
     """A plan is given up. ``names``: all files that it may have left. ``stuck``, ``freed``: as in ``PlanDone``."""
 
-    KIND = Kind.PLAN_CANCELLED
+    KIND = SlotKind.PLAN_CANCELLED
 
     instant: str
     names: Sequence[str]
@@ -102,7 +102,7 @@ class PlanCancelled(SlotBody):
 class Clean(SlotBody):
     """``earliest``: the table cannot be read any more as of times before this completion time; "" when that does not change."""
 
-    KIND = Kind.CLEAN
+    KIND = SlotKind.CLEAN
 
     instant: str
     completion: str
@@ -126,7 +126,7 @@ class Clean(SlotBody):
 class SavepointMade(SlotBody):
     """``saved``: the instant; ``point``: its completion time; ``completion``: the savepoint's own. ``channels``: all records."""
 
-    KIND = Kind.SAVEPOINT
+    KIND = SlotKind.SAVEPOINT
 
     saved: str
     point: str
@@ -150,7 +150,7 @@ class SavepointMade(SlotBody):
 class SavepointRemoved(SlotBody):
     """The savepoint of the instant ``removed`` is removed."""
 
-    KIND = Kind.SAVEPOINT
+    KIND = SlotKind.SAVEPOINT
 
     removed: str
     names: Sequence[str]
@@ -167,7 +167,7 @@ class Restore(SlotBody):
     none does.
     """
 
-    KIND = Kind.RESTORE
+    KIND = SlotKind.RESTORE
 
     instant: str
     completion: str
@@ -199,7 +199,7 @@ class Restore(SlotBody):
 class Archive(SlotBody):
     """Every instant up to ``until`` leaves the active timeline."""
 
-    KIND = Kind.ARCHIVE
+    KIND = SlotKind.ARCHIVE
 
     until: str
     names: Sequence[str]
@@ -213,7 +213,7 @@ class Archive(SlotBody):
 class Adopt(SlotBody):
     """What another program did, see ``LogState``. ``config``: the format's keys that change."""
 
-    KIND = Kind.ADOPT
+    KIND = SlotKind.ADOPT
 
     completed: Mapping[str, str]
     removed: Sequence[str]
@@ -253,7 +253,7 @@ class Adopt(SlotBody):
 class SliceSetAside(SlotBody):
     """An operator has set a file slice aside, or taken it in again: then ``entry`` is None."""
 
-    KIND = Kind.SLICE
+    KIND = SlotKind.SLICE
 
     name: str
     entry: StuckRecord | None

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from headgate_tables.commitlog.bodies import Commit, Configured, Created, Dead, Fence, Kind, Offsets, Reserve
+from headgate_tables.commitlog.bodies import Commit, Configured, Created, Dead, Fence, Offsets, Reserve, SlotKind
 from headgate_tables.commitlog.fields import Fields, Json, UnfitError, json_map, number, text
 from headgate_tables.commitlog.layout import LogLayout
 from headgate_tables.commitlog.records import DataFile, EncodedFile, ReplacedFile
@@ -36,23 +36,23 @@ _MAGIC = b"headgate-slot"
 
 Body: TypeAlias = Created | Configured | Fence | Reserve | Commit | Offsets | Dead | ServiceBody
 
-_KINDS: Mapping[str, Kind] = Kind.__members__.copy()
-_DECODE: Mapping[Kind, Callable[[Fields], Body]] = {
-    Kind.CONFIG: Configured.decode,
-    Kind.FENCE: Fence.decode,
-    Kind.RESERVE: Reserve.decode,
-    Kind.COMMIT: Commit.decode,
-    Kind.OFFSETS: Offsets.decode,
-    Kind.DEAD: Dead.decode,
-    Kind.PLAN: PlanMade.decode,
-    Kind.PLAN_DONE: PlanDone.decode,
-    Kind.PLAN_CANCELLED: PlanCancelled.decode,
-    Kind.CLEAN: Clean.decode,
-    Kind.SAVEPOINT: SavepointMade.decode,
-    Kind.RESTORE: Restore.decode,
-    Kind.ARCHIVE: Archive.decode,
-    Kind.ADOPT: Adopt.decode,
-    Kind.SLICE: SliceSetAside.decode,
+_KINDS: Mapping[str, SlotKind] = SlotKind.__members__.copy()
+_DECODE: Mapping[SlotKind, Callable[[Fields], Body]] = {
+    SlotKind.CONFIG: Configured.decode,
+    SlotKind.FENCE: Fence.decode,
+    SlotKind.RESERVE: Reserve.decode,
+    SlotKind.COMMIT: Commit.decode,
+    SlotKind.OFFSETS: Offsets.decode,
+    SlotKind.DEAD: Dead.decode,
+    SlotKind.PLAN: PlanMade.decode,
+    SlotKind.PLAN_DONE: PlanDone.decode,
+    SlotKind.PLAN_CANCELLED: PlanCancelled.decode,
+    SlotKind.CLEAN: Clean.decode,
+    SlotKind.SAVEPOINT: SavepointMade.decode,
+    SlotKind.RESTORE: Restore.decode,
+    SlotKind.ARCHIVE: Archive.decode,
+    SlotKind.ADOPT: Adopt.decode,
+    SlotKind.SLICE: SliceSetAside.decode,
 }
 
 
@@ -67,7 +67,7 @@ class Slot:
     body: Body
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> SlotKind:
         """What the slot decides."""
         return self.body.KIND
 
@@ -177,11 +177,11 @@ def _version(body: Mapping[str, Json], key: str) -> int:
         raise error.below(key) from None
 
 
-def _decoder(kind: Kind, n: int, body: Mapping[str, Json]) -> Callable[[Fields], Body]:
+def _decoder(kind: SlotKind, n: int, body: Mapping[str, Json]) -> Callable[[Fields], Body]:
     """Two kinds have two forms."""
-    if kind is Kind.CONFIG and n == 0:
+    if kind is SlotKind.CONFIG and n == 0:
         return Created.decode
-    if kind is Kind.SAVEPOINT and "removed" in body:
+    if kind is SlotKind.SAVEPOINT and "removed" in body:
         return SavepointRemoved.decode
     return _DECODE[kind]
 

@@ -5,7 +5,7 @@ Without such an instant, readers miss rows, show old ones again, or read both a 
 
 from collections.abc import Collection, Mapping, Sequence
 
-from headgate_tables.commitlog.bodies import Kind
+from headgate_tables.commitlog.bodies import SlotKind
 from headgate_tables.commitlog.commit_log import CommitLog
 from headgate_tables.commitlog.publish import derived_files, given_up
 from headgate_tables.commitlog.slot import Slot
@@ -34,7 +34,7 @@ def absent(state: LogState, slots: Sequence[Slot], timeline: Timeline) -> dict[s
     unpublished: set[str] = set()
     for slot in reversed(slots):
         unpublished.add(slot.instant)
-        if slot.kind not in (Kind.FENCE, Kind.ADOPT):
+        if slot.kind not in (SlotKind.FENCE, SlotKind.ADOPT):
             break
     gone = state.commits.keys() - timeline.completed.keys() - unpublished
     return {instant: state.commits[instant] for instant in sorted(gone)}
