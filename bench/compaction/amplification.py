@@ -85,17 +85,17 @@ class _Work:
         self.after_commit(number + LAG)
 
     def _execute(self, plan: Plan) -> None:
-        owned = self._table._owned()
+        context = self._table._context()
         begin = Moment.now()
         finished = [
             compact_slice(
-                owned.store,
-                owned.definition,
-                owned.layout,
+                context.store,
+                context.definition,
+                context.layout,
                 each,
                 plan.instant,
-                stage=owned.stage,
-                settings=owned.settings,
+                stage=context.stage,
+                settings=context.settings,
             )
             for each in plan.operations
         ]

@@ -59,7 +59,7 @@ class Owner:
         settings = self.table.settings
         return [
             compact_slice(
-                self.store, definition, layout, each, opened.instant, stage=self.table._owned().stage, settings=settings
+                self.store, definition, layout, each, opened.instant, stage=self.table._context().stage, settings=settings
             )
             for each in opened.operations
         ]

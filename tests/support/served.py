@@ -99,7 +99,7 @@ class Served:
             self.table._opened.layout,
             operation,
             plan.instant,
-            stage=self.table._owned().stage,
+            stage=self.table._context().stage,
             settings=self.table.settings,
         )
 

@@ -8,8 +8,8 @@ from headgate_tables.commitlog.fields import Json
 from headgate_tables.errors import CorruptFileError, UnsupportedTableError
 from headgate_tables.face.operation import Operation, PinnedFile
 from headgate_tables.hudi.definition import Definition
-from headgate_tables.hudi.services.owned import read_operation
 from headgate_tables.hudi.services.stuck import StuckSlice
+from headgate_tables.hudi.services.table_context import read_operation
 from support.tables import create
 
 OPERATION = Operation("p", "f-0", PinnedFile("base", 1), (PinnedFile("log", 2),), "out")

@@ -85,12 +85,12 @@ def test_a_savepoint_a_clean_and_an_archiving_are_followed_without_listing(write
 
 def test_what_is_committed_while_the_folders_are_listed_is_in_the_view_that_comes_of_it(writer: hudi.Table) -> None:
     """The owner lists on another thread; its slots may be folded before that ends, so that none names the file any more."""
-    owned = writer._owned()
-    owned.snapshots.begin_listing()
-    folders = list(list_folders(owned.store))
+    context = writer._context()
+    context.snapshots.begin_listing()
+    folders = list(list_folders(context.store))
     done = writer.upsert(rows(("b", 9, "b")))
-    owned.log.fold()
-    view = owned.snapshots.end_listing(folders).view
+    context.log.fold()
+    view = context.snapshots.end_listing(folders).view
     assert done.instant in {log.instant for part in view.latest_slices() for log in part.logs}
 
 

@@ -96,7 +96,7 @@ def test_a_plan_of_which_nothing_is_finished_is_cancelled(served: Served) -> Non
 @pytest.mark.parametrize("how", ["done", "cancelled"])
 def test_what_compactors_staged_for_a_plan_goes_with_it(served: Served, how: str) -> None:
     plan = served.plan()
-    staged = served.path / served.table._owned().stage / f"{plan.instant}_{plan.operations[0].file_id}_killed"
+    staged = served.path / served.table._context().stage / f"{plan.instant}_{plan.operations[0].file_id}_killed"
     other = staged.with_name("20200101000000000_another-plan_1")
     for path in (staged, other):
         path.parent.mkdir(parents=True, exist_ok=True)

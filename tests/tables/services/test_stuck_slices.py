@@ -63,9 +63,9 @@ class Owner:
 
 
 def compacted(table: Table, operation: Operation, plan: Plan) -> OperationResult:
-    owned = table._owned()
+    context = table._context()
     return compact_slice(
-        owned.store, owned.definition, owned.layout, operation, plan.instant, stage=owned.stage, settings=owned.settings
+        context.store, context.definition, context.layout, operation, plan.instant, stage=context.stage, settings=context.settings
     )
 
 

@@ -26,7 +26,7 @@ from headgate_tables.hudi.services import versioning
 from headgate_tables.hudi.services.foreign import adopting
 from headgate_tables.hudi.services.foreign import table as foreign_table
 from headgate_tables.hudi.services.maintaining import Maintainer
-from headgate_tables.hudi.services.owned import Owned
+from headgate_tables.hudi.services.table_context import TableContext
 from headgate_tables.hudi.services.table_services import TableServices
 from headgate_tables.hudi.sweep import drop_revoked_stages, sweep
 from headgate_tables.hudi.timeline.active import list_instants, read_timeline
@@ -186,7 +186,7 @@ class TableOwner(TableReader, TableServices):
         Raises OptionError for another number, and for a table whose keys the version would write differently; and as ``own``.
         """
         version = TableVersion.of_number(table_version)
-        before = versioning.change_version(self._owned(), version)
+        before = versioning.change_version(self._context(), version)
         self._opened.reread_version()
         return VersionChange(before.value, version.value)
 
@@ -239,10 +239,10 @@ class TableOwner(TableReader, TableServices):
             self._maintainer.forget()
         return log, self._opened.definition or definition
 
-    def _owned(self) -> Owned:
+    def _context(self) -> TableContext:
         log, definition = self._own()
         opened = self._opened
-        return Owned(
+        return TableContext(
             opened.store,
             log,
             definition,

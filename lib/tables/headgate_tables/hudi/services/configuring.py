@@ -4,14 +4,14 @@ from collections.abc import Mapping
 
 from headgate_tables.commitlog.bodies import Configured
 from headgate_tables.face.settings import TableSettings
-from headgate_tables.hudi.services.owned import Owned
+from headgate_tables.hudi.services.table_context import TableContext
 
 
-def configure(owned: Owned, changes: Mapping[str, str | None]) -> TableSettings:
+def configure(table: TableContext, changes: Mapping[str, str | None]) -> TableSettings:
     """Wins a CONFIG slot unless nothing changes; returns the settings. Raises OptionError before anything is decided."""
-    before = owned.log.state.settings
+    before = table.log.state.settings
     after = {key: value for key, value in {**before, **changes}.items() if value is not None}
     settings = TableSettings.from_texts(after)
     if after != before:
-        owned.log.decide(lambda _: Configured(settings=after))
+        table.log.decide(lambda _: Configured(settings=after))
     return settings

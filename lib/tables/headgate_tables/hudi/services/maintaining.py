@@ -6,13 +6,13 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from headgate_tables.face.operation import OperationResult, Plan
 from headgate_tables.face.results import MaintenanceResult, SliceLogSize
-from headgate_tables.hudi.services.owned import Owned
 from headgate_tables.hudi.services.planning.due import BUNCH, MaintenanceState, Step, due_steps
 from headgate_tables.hudi.services.planning.live_slices import LiveSlices
 from headgate_tables.hudi.services.planning.plans import overdue, plan_compaction
 from headgate_tables.hudi.services.retention.horizon import age_horizon, earliest_retained
 from headgate_tables.hudi.services.retention.trimming import archive, clean
 from headgate_tables.hudi.services.stuck import Key
+from headgate_tables.hudi.services.table_context import TableContext
 from headgate_tables.hudi.timeline.instant import NEVER
 from headgate_tables.hudi.view import list_folders
 
@@ -35,48 +35,48 @@ class Maintainer:
         self._planned_ago, self._planned_ms = BUNCH, 0
         self._cleaned_ago = self._kept = 0
 
-    def step(self, owned: Owned) -> MaintenanceResult:
+    def step(self, table: TableContext) -> MaintenanceResult:
         """Plans a compaction, cleans or archives, whichever is due first. Raises what these raise.
 
         The step that ends the listing does nothing else: checkpoints wait for it, and a cleaning may take a second.
         """
-        if owned.snapshots.kept is None:
-            self._list(owned)
+        if table.snapshots.kept is None:
+            self._list(table)
             return MaintenanceResult(more=True)
-        slices = self._known(owned)
-        slices.advance(owned.clock.now_ms(), overdue(owned))
-        for each in due_steps(self._state(owned, slices), owned.settings):
-            done = self._do(each, owned)
+        slices = self._known(table)
+        slices.advance(table.clock.now_ms(), overdue(table))
+        for each in due_steps(self._state(table, slices), table.settings):
+            done = self._do(each, table)
             if done.did:
                 return done
         return MaintenanceResult()
 
-    def _do(self, step: Step, owned: Owned) -> MaintenanceResult:
+    def _do(self, step: Step, table: TableContext) -> MaintenanceResult:
         match step:
             case Step.PLAN:
-                plan = plan_compaction(owned)
+                plan = plan_compaction(table)
                 if plan is not None:
-                    self.planned(plan, owned.clock.now_ms())
+                    self.planned(plan, table.clock.now_ms())
                     return MaintenanceResult(plan, f"planned {len(plan.operations)} compactions", more=True)
             case Step.CLEAN:
-                result = clean(owned, plan_only=False)
+                result = clean(table, plan_only=False)
                 self._cleaned_ago, self._kept = 0, result.kept
                 # Files that were considered and stay are kept: they are considered again now and then, not with every commit.
                 self._replacing = [point for point in self._replacing if point > result.earliest]
                 if result.files:
                     return MaintenanceResult(did=f"cleaned {len(result.files)} files", more=True)
             case Step.ARCHIVE:
-                if gone := archive(owned, plan_only=False, forced=False).instants:
+                if gone := archive(table, plan_only=False, forced=False).instants:
                     return MaintenanceResult(did=f"archived {len(gone)} instants", more=True)
         return MaintenanceResult()
 
-    def largest_slice(self, owned: Owned) -> SliceLogSize | None:
+    def largest_slice(self, table: TableContext) -> SliceLogSize | None:
         """See ``Upkeep.largest_slice``; None until the table was listed."""
-        return self._known(owned).largest if owned.snapshots.kept is not None else None
+        return self._known(table).largest if table.snapshots.kept is not None else None
 
-    def log_size_of(self, owned: Owned, key: Key) -> SliceLogSize | None:
+    def log_size_of(self, table: TableContext, key: Key) -> SliceLogSize | None:
         """Of one slice, by partition and file id; None until the table was listed."""
-        return self._known(owned).log_size_of(key) if owned.snapshots.kept is not None else None
+        return self._known(table).log_size_of(key) if table.snapshots.kept is not None else None
 
     # What the handle decided.
 
@@ -111,21 +111,21 @@ class Maintainer:
 
     # What there is.
 
-    def _known(self, owned: Owned) -> LiveSlices:
+    def _known(self, table: TableContext) -> LiveSlices:
         if self._slices is None:
-            view = owned.view()
-            self._slices = LiveSlices.from_view(view.groups(), owned.plans.values(), owned.settings, view.completion_of)
-            cleaned = owned.log.state.cleaned
+            view = table.view()
+            self._slices = LiveSlices.from_view(view.groups(), table.plans.values(), table.settings, view.completion_of)
+            cleaned = table.log.state.cleaned
             self._replacing = [
                 w.completion for w in view.timeline.writes() if w.action != "deltacommit" and w.completion > cleaned
             ]
-        self._slices.set_stuck(owned.stuck, owned.clock.now_ms())
+        self._slices.set_stuck(table.stuck, table.clock.now_ms())
         return self._slices
 
-    def _state(self, owned: Owned, slices: LiveSlices) -> MaintenanceState:
-        settings, now = owned.settings, owned.clock.now_ms()
-        timeline, state = owned.view().timeline, owned.log.state
-        retained = earliest_retained(timeline.writes(), settings, now=now, unfinished=owned.log.open_instants)
+    def _state(self, table: TableContext, slices: LiveSlices) -> MaintenanceState:
+        settings, now = table.settings, table.clock.now_ms()
+        timeline, state = table.view().timeline, table.log.state
+        retained = earliest_retained(timeline.writes(), settings, now=now, unfinished=table.log.open_instants)
         horizon = age_horizon(settings, now)
         readable = min(retained.completion, horizon) if retained else horizon
         straddling = slices.straddling(
@@ -135,7 +135,7 @@ class Maintainer:
             *state.reserved,
             *state.plans,
             *state.savepoints,
-            *owned.log.dead_names.unsettled,
+            *table.log.dead_names.unsettled,
             *([straddling] if straddling else []),
         ]
         free = bisect_left(sorted(timeline.completed), min([*walls, *([retained.time] if retained else [])], default=NEVER))
@@ -151,14 +151,14 @@ class Maintainer:
             archivable=min(free, max(0, len(timeline.completed) - settings.archive_min)),
         )
 
-    def _list(self, owned: Owned) -> None:
+    def _list(self, table: TableContext) -> None:
         """Begins the listing for a view, or takes its result in when it has ended."""
         self._slices = None
         if self._listing is None:
-            owned.snapshots.begin_listing()
+            table.snapshots.begin_listing()
             thread = ThreadPoolExecutor(1, thread_name_prefix="headgate-list")
-            self._listing = thread.submit(lambda: list(list_folders(owned.store)))
+            self._listing = thread.submit(lambda: list(list_folders(table.store)))
             thread.shutdown(wait=False)
         if self._listing.done():
             listing, self._listing = self._listing, None
-            owned.snapshots.end_listing(listing.result())
+            table.snapshots.end_listing(listing.result())

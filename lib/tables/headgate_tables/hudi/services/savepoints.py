@@ -7,8 +7,8 @@ from headgate_tables.errors import OptionError
 from headgate_tables.face.results import RestoreResult
 from headgate_tables.hudi.current_groups import current_groups
 from headgate_tables.hudi.definition import encode_groups
-from headgate_tables.hudi.services.owned import Owned
 from headgate_tables.hudi.services.planning.plans import plan_names
+from headgate_tables.hudi.services.table_context import TableContext
 from headgate_tables.hudi.timeline.instant import NEVER, Instant, State
 from headgate_tables.hudi.timeline.restore_metadata import encode_restore, encode_restore_plan
 from headgate_tables.hudi.timeline.savepoint_metadata import encode_savepoint
@@ -18,18 +18,18 @@ _WRITTEN_AS = {"commit": "compaction"}
 """Actions whose pending files are named differently from the completed one."""
 
 
-def savepoint(owned: Owned, comment: str, user: str) -> str:
+def savepoint(table: TableContext, comment: str, user: str) -> str:
     """Saves the newest commit: its files stay, and the table can be restored to it. Returns its instant.
 
     The slot holds all channel records. Raises OptionError for a table without commits.
     """
-    owned.check()
-    view = owned.view()
+    table.check()
+    view = table.view()
     writes = view.timeline.writes()
     if not writes:
         raise OptionError("the table has no commit to save", fix="Write rows first.")
     saved = writes[-1]
-    if saved.time in owned.log.state.savepoints:
+    if saved.time in table.log.state.savepoints:
         return saved.time
     files: dict[str, list[str]] = {}
     for part in view.latest_slices():
@@ -40,21 +40,21 @@ def savepoint(owned: Owned, comment: str, user: str) -> str:
             (Instant(saved.time, "savepoint", State.INFLIGHT).path, b""),
             (
                 Instant(saved.time, "savepoint", State.COMPLETED, time).path,
-                encode_savepoint(user=user, at_ms=owned.clock.now_ms(), comment=comment, files=files),
+                encode_savepoint(user=user, at_ms=table.clock.now_ms(), comment=comment, files=files),
             ),
         ]
-        channels, publish = dict(owned.log.state.channels), encode_derived(derived)
+        channels, publish = dict(table.log.state.channels), encode_derived(derived)
         return SavepointMade(saved=saved.time, point=saved.completion, completion=time, channels=channels, publish=publish)
 
-    owned.log.decide(body)
+    table.log.decide(body)
     return saved.time
 
 
-def remove_savepoint(owned: Owned, instant: str) -> None:
+def remove_savepoint(table: TableContext, instant: str) -> None:
     """Removes a savepoint; the next cleaning may delete its files. Raises OptionError for one that is not there."""
-    names = savepoint_files(instant, _saved(owned, instant))
-    owned.log.decide(lambda _: SavepointRemoved(removed=instant, names=names))
-    owned.log.dead_names.delete_given_up()
+    names = savepoint_files(instant, _saved(table, instant))
+    table.log.decide(lambda _: SavepointRemoved(removed=instant, names=names))
+    table.log.dead_names.delete_given_up()
 
 
 def savepoint_files(instant: str, saved: Savepoint) -> list[str]:
@@ -63,26 +63,26 @@ def savepoint_files(instant: str, saved: Savepoint) -> list[str]:
     return [done.path, Instant(instant, "savepoint", State.INFLIGHT).path]
 
 
-def _saved(owned: Owned, instant: str) -> Savepoint:
-    savepoints = owned.log.state.savepoints
+def _saved(table: TableContext, instant: str) -> Savepoint:
+    savepoints = table.log.state.savepoints
     if instant not in savepoints:
         there = ", ".join(sorted(savepoints)) or "none"
         raise OptionError(f"{instant!r} is not a savepoint of the table", fix=f"Its savepoints are: {there}.")
     return savepoints[instant]
 
 
-def restore(owned: Owned, instant: str, *, plan_only: bool = False) -> RestoreResult:
+def restore(table: TableContext, instant: str, *, plan_only: bool = False) -> RestoreResult:
     """Takes the table back to a savepoint: removes later commits, their files and later savepoints. Channel offsets go back with
     the rows, incarnations never do (rule CH8). Cancels open compactions; open transactions lapse.
 
     ``plan_only``: returns what would go and changes nothing. Raises OptionError for an instant without a savepoint.
     """
-    saved = _saved(owned, instant)
-    owned.check()
-    view, state = owned.view(), owned.log.state
+    saved = _saved(table, instant)
+    table.check()
+    view, state = table.view(), table.log.state
     writes = [each for each in view.timeline.writes() if each.completion > saved.point]
     later = [time for time, other in state.savepoints.items() if other.point > saved.point]
-    plans = owned.plans
+    plans = table.plans
     data = _files_of(view, {each.time for each in writes})
     names = [each.path for each in reversed(writes)]
     names += [path for time in later for path in savepoint_files(time, state.savepoints[time])]
@@ -92,8 +92,8 @@ def restore(owned: Owned, instant: str, *, plan_only: bool = False) -> RestoreRe
     undone = [each.time for each in writes]
     if plan_only:
         return RestoreResult("", instant, tuple(undone), sum(map(len, data.values())), len(plans))
-    started = owned.log.next_time()
-    config = _groups_at(owned, saved.point) if any(each.action == "replacecommit" for each in writes) else None
+    started = table.log.next_time()
+    config = _groups_at(table, saved.point) if any(each.action == "replacecommit" for each in writes) else None
 
     def body(time: str) -> Restore:
         derived = [
@@ -113,9 +113,9 @@ def restore(owned: Owned, instant: str, *, plan_only: bool = False) -> RestoreRe
             config=config,
         )
 
-    owned.log.decide(body)
-    owned.log.dead_names.delete_given_up()
-    owned.snapshots.forget()
+    table.log.decide(body)
+    table.log.dead_names.delete_given_up()
+    table.snapshots.forget()
     return RestoreResult(started, instant, tuple(undone), sum(map(len, data.values())), len(plans))
 
 
@@ -131,15 +131,15 @@ def restored_channels(now: Channels, saved: Channels) -> Channels:
     return records
 
 
-def _groups_at(owned: Owned, point: str) -> dict[str, Json]:
+def _groups_at(table: TableContext, point: str) -> dict[str, Json]:
     """The definition's file groups as of a completion time: those that were replaced later are the buckets' own again."""
-    view = owned.view()
+    view = table.view()
 
     def counts(instant: str) -> bool:
         return (view.completion_of(instant) or NEVER) <= point
 
     live = [(group.partition, group.file_id) for group in view.groups(counts) if group.bases or group.logs]
-    return {"groups": encode_groups(current_groups(owned.definition, live, view.replaced(counts)))}
+    return {"groups": encode_groups(current_groups(table.definition, live, view.replaced(counts)))}
 
 
 def _files_of(view: FileSystemView, instants: set[str]) -> dict[str, list[str]]:

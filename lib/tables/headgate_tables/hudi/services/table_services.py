@@ -16,11 +16,11 @@ from headgate_tables.face.results import (
 from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi.services import configuring, embedded, savepoints
 from headgate_tables.hudi.services.maintaining import Maintainer
-from headgate_tables.hudi.services.owned import Owned
 from headgate_tables.hudi.services.planning import plans as planning
 from headgate_tables.hudi.services.planning import setting_aside
 from headgate_tables.hudi.services.retention import trimming
 from headgate_tables.hudi.services.stuck import StuckSlice
+from headgate_tables.hudi.services.table_context import TableContext
 
 
 class TableServices(ABC):
@@ -29,8 +29,8 @@ class TableServices(ABC):
     _maintainer: Maintainer
 
     @abstractmethod
-    def _owned(self) -> Owned:
-        """Owns the table."""
+    def _context(self) -> TableContext:
+        """Owns the table, and returns what its services work with."""
 
     @abstractmethod
     def _restored(self) -> None:
@@ -44,32 +44,32 @@ class TableServices(ABC):
         ``plan_only``: returns what would be done and changes nothing. ``progress(operation, rows)`` is called as each continues.
         """
         try:
-            return embedded.compact(self._owned(), plan_only=plan_only, progress=progress)
+            return embedded.compact(self._context(), plan_only=plan_only, progress=progress)
         finally:
             self._maintainer.forget()
 
     def clean(self, *, plan_only: bool = False) -> CleanResult:
         """Removes file slices that the settings release and no savepoint, reader's lease or plan needs."""
-        return trimming.clean(self._owned(), plan_only=plan_only)
+        return trimming.clean(self._context(), plan_only=plan_only)
 
     def archive(self, *, plan_only: bool = False) -> ArchiveResult:
         """Moves the oldest instants from the active timeline to its history, as far as settings and open work allow."""
-        return trimming.archive(self._owned(), plan_only=plan_only)
+        return trimming.archive(self._context(), plan_only=plan_only)
 
     def savepoint(self, comment: str = "", user: str = "headgate") -> str:
         """Saves the newest commit, so that nothing of it is cleaned and ``restore`` can go back to it; returns its instant."""
-        return savepoints.savepoint(self._owned(), comment, user)
+        return savepoints.savepoint(self._context(), comment, user)
 
     def remove_savepoint(self, instant: str) -> None:
         """Removes a savepoint. Raises OptionError for one that is not there."""
-        savepoints.remove_savepoint(self._owned(), instant)
+        savepoints.remove_savepoint(self._context(), instant)
 
     def restore(self, instant: str, *, plan_only: bool = False) -> RestoreResult:
         """Takes the table back to a savepoint: all later commits are gone for good. Open transactions lapse (rule CH8).
 
         ``plan_only``: returns what would go and changes nothing. Raises OptionError for an instant that is not saved.
         """
-        result = savepoints.restore(self._owned(), instant, plan_only=plan_only)
+        result = savepoints.restore(self._context(), instant, plan_only=plan_only)
         if not plan_only:
             self._maintainer.forget()
             self._restored()
@@ -81,26 +81,26 @@ class TableServices(ABC):
         Raises OptionError and changes nothing for an unknown key or values that do not go together.
         """
         self._maintainer.forget()
-        return configuring.configure(self._owned(), changes)
+        return configuring.configure(self._context(), changes)
 
     def set_aside(self, name: str, why: str = "") -> None:
         """Sets the file slice ``partition/file group`` aside: it is not compacted, and a cluster refuses its rows, so that damage
         to one of its files affects no other slice. Raises OptionError for one that is not there.
         """
-        setting_aside.set_aside(self._owned(), name, why)
+        setting_aside.set_aside(self._context(), name, why)
 
     def readmit(self, name: str) -> None:
         """Undoes ``set_aside``, once the slice's files are in order, and makes it due for compaction. Raises as ``set_aside``."""
-        setting_aside.readmit(self._owned(), name)
+        setting_aside.readmit(self._context(), name)
 
     # For a cluster's owner.
 
     def plan_compaction(self, *, forced: bool = False) -> Plan | None:
         """Plans what is due, or every slice with logs when ``forced``; None when there is nothing."""
-        owned = self._owned()
-        plan = planning.plan_compaction(owned, forced=forced)
+        table = self._context()
+        plan = planning.plan_compaction(table, forced=forced)
         if plan is not None:
-            self._maintainer.planned(plan, owned.clock.now_ms())
+            self._maintainer.planned(plan, table.clock.now_ms())
         return plan
 
     def finish_plan(
@@ -110,39 +110,39 @@ class TableServices(ABC):
 
         ``dropped``: operations that failed for good, and why.
         """
-        owned = self._owned()
-        plan = owned.plans.get(instant)
-        completion = planning.finish_plan(owned, instant, finished, dropped or {})
+        table = self._context()
+        plan = table.plans.get(instant)
+        completion = planning.finish_plan(table, instant, finished, dropped or {})
         if plan is not None:
             self._maintainer.finished(plan, completion, finished)
         return completion
 
     def cancel_plan(self, instant: str) -> None:
         """Cancels a plan for good (rule W5). Does nothing when it is not open."""
-        owned = self._owned()
-        plan = owned.plans.get(instant)
+        table = self._context()
+        plan = table.plans.get(instant)
         if plan is not None:
-            planning.cancel_plan(owned, instant)
+            planning.cancel_plan(table, instant)
             self._maintainer.finished(plan, "", ())
 
     @property
     def plans(self) -> Mapping[str, Plan]:
         """Open compactions by instant, according to the newest slot that this handle knows."""
-        return self._owned().plans
+        return self._context().plans
 
     def maintain(self) -> MaintenanceResult:
         """One step of what is due: plan a compaction, clean, archive. To be called between checkpoints; no step takes long."""
-        return self._maintainer.step(self._owned())
+        return self._maintainer.step(self._context())
 
     def largest_slice(self) -> SliceLogSize | None:
         """The most log files and log bytes of any slice that is not stuck; None before ``maintain`` has listed the table."""
-        return self._maintainer.largest_slice(self._owned())
+        return self._maintainer.largest_slice(self._context())
 
     def log_size_of(self, stuck: owner.StuckSlice) -> SliceLogSize | None:
         """Log files and log bytes of one slice; None before ``maintain`` has listed the table."""
-        return self._maintainer.log_size_of(self._owned(), stuck.key)
+        return self._maintainer.log_size_of(self._context(), stuck.key)
 
     @property
     def stuck(self) -> Sequence[StuckSlice]:
         """Slices that cannot be compacted, or are set aside, by name, according to the newest slot that this handle knows."""
-        return sorted(self._owned().stuck.values(), key=lambda each: each.name)
+        return sorted(self._context().stuck.values(), key=lambda each: each.name)

@@ -10,36 +10,36 @@ from headgate_tables.commitlog.records import ReplacedFile
 from headgate_tables.errors import ForeignWriterError, OptionError
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.properties import PROPERTIES_PATH, parse, render
-from headgate_tables.hudi.services.owned import Owned
+from headgate_tables.hudi.services.table_context import TableContext
 from headgate_tables.hudi.table_properties import in_version
 from headgate_tables.hudi.versions import TableVersion
 
 
-def change_version(owned: Owned, version: TableVersion) -> TableVersion:
+def change_version(table: TableContext, version: TableVersion) -> TableVersion:
     """Wins a CONFIG slot and replaces the properties; returns the version before. Does nothing when the table has it already.
 
     Raises OptionError for a table whose keys the version would write differently; ForeignWriterError.
     """
-    owned.check()
-    content, before = _present(owned)
+    table.check()
+    content, before = _present(table)
     if before is version:
         return before
-    _check_keys(owned.definition, version)
+    _check_keys(table.definition, version)
     was = hashlib.sha256(content).hexdigest()
-    properties = in_version(parse(content, PROPERTIES_PATH), owned.definition, version)
+    properties = in_version(parse(content, PROPERTIES_PATH), table.definition, version)
 
     def build(time: str) -> Configured:
         # The time keeps the bytes from being those of an earlier change, which a repeated slot would take for its own.
         new = render(properties, f"Headgate made this version {version.value} at {time}")
         return Configured(
-            settings=owned.log.state.settings,
+            settings=table.log.state.settings,
             config={"table_version": version.value},
             replaces=ReplacedFile(PROPERTIES_PATH, was, base64.b64encode(new).decode()),
         )
 
-    owned.log.decide(build)
-    if _present(owned)[1] is not version:
-        owned.log.check_owner()
+    table.log.decide(build)
+    if _present(table)[1] is not version:
+        table.log.check_owner()
         raise ForeignWriterError(
             f"another program changed {PROPERTIES_PATH} at the same moment, and its content stays",
             fix="Stop the other program, then ask again.",
@@ -47,8 +47,8 @@ def change_version(owned: Owned, version: TableVersion) -> TableVersion:
     return before
 
 
-def _present(owned: Owned) -> tuple[bytes, TableVersion]:
-    content = owned.store.get(PROPERTIES_PATH).to_pybytes()
+def _present(table: TableContext) -> tuple[bytes, TableVersion]:
+    content = table.store.get(PROPERTIES_PATH).to_pybytes()
     return content, TableVersion.from_properties(parse(content, PROPERTIES_PATH), PROPERTIES_PATH)
 
 

@@ -7,10 +7,10 @@ from headgate_tables.commitlog.records import StuckRecord, encode_derived
 from headgate_tables.commitlog.service_bodies import PlanCancelled, PlanDone
 from headgate_tables.errors import TransactionError
 from headgate_tables.face.operation import Operation, OperationResult, Plan
-from headgate_tables.hudi.services.owned import Owned
 from headgate_tables.hudi.services.planning.choose import choose_slices, operation_of
 from headgate_tables.hudi.services.planning.urgency import overdue_since
 from headgate_tables.hudi.services.stuck import after_plan
+from headgate_tables.hudi.services.table_context import TableContext
 from headgate_tables.hudi.sweep import drop_staged
 from headgate_tables.hudi.timeline.commit_metadata import encode_compaction
 from headgate_tables.hudi.timeline.compaction_plan import encode_plan
@@ -18,24 +18,24 @@ from headgate_tables.hudi.timeline.instant import Instant, State
 from headgate_tables.hudi.view import FileSlice
 
 
-def choose(owned: Owned, *, forced: bool) -> list[FileSlice]:
+def choose(table: TableContext, *, forced: bool) -> list[FileSlice]:
     """The slices that a plan made now would compact, the worst first; none that is set aside.
 
     A slice that an earlier plan dropped gets a plan of its own, after its rest and when no other is due: a plan is done only
     with its last operation, and other slices must not wait for this one. ``forced``: all at once.
     """
-    now, stuck = owned.clock.now_ms(), owned.stuck
-    busy = {(each.partition, each.file_id) for plan in owned.plans.values() for each in plan.operations}
+    now, stuck = table.clock.now_ms(), table.stuck
+    busy = {(each.partition, each.file_id) for plan in table.plans.values() for each in plan.operations}
     resting = {key for key, each in stuck.items() if (each.aside if forced else each.rests(now))}
 
     def chosen(pending: set[tuple[str, str]]) -> list[FileSlice]:
         return choose_slices(
-            owned.view().latest_slices(),
-            owned.settings,
+            table.view().latest_slices(),
+            table.settings,
             now=now,
             pending=pending,
-            unfinished=owned.log.open_instants,
-            overdue=overdue(owned),
+            unfinished=table.log.open_instants,
+            overdue=overdue(table),
             forced=forced,
         )
 
@@ -45,19 +45,19 @@ def choose(owned: Owned, *, forced: bool) -> list[FileSlice]:
     return chosen(busy | resting)[:1] if stuck and not found else found
 
 
-def overdue(owned: Owned) -> str:
+def overdue(table: TableContext) -> str:
     """The instant before which straddling logs have kept archiving waiting too long."""
-    return overdue_since(sorted(owned.view().timeline.completed), owned.settings)
+    return overdue_since(sorted(table.view().timeline.completed), table.settings)
 
 
-def plan_compaction(owned: Owned, *, forced: bool = False) -> Plan | None:
+def plan_compaction(table: TableContext, *, forced: bool = False) -> Plan | None:
     """Wins a PLAN slot for what is due, or for every slice with logs when ``forced``; None when there is nothing.
 
     View and instant belong to one moment, in which no slot is in flight: what completes later has a later completion time
     and lies on the new slice (rule TM2). Raises as ``Table.own``, and OutcomeUnknownError.
     """
-    owned.check()
-    slices = choose(owned, forced=forced)
+    table.check()
+    slices = choose(table, forced=forced)
     if not slices:
         return None
 
@@ -68,8 +68,8 @@ def plan_compaction(owned: Owned, *, forced: bool = False) -> Plan | None:
         publish = encode_derived([(requested, encode_plan(plan))])
         return service_bodies.PlanMade(instant=time, operations=operations, publish=publish)
 
-    instant = owned.log.decide(body)
-    return owned.plans[instant]
+    instant = table.log.decide(body)
+    return table.plans[instant]
 
 
 def operations_of(slices: Sequence[FileSlice], instant: str) -> tuple[Operation, ...]:
@@ -77,7 +77,7 @@ def operations_of(slices: Sequence[FileSlice], instant: str) -> tuple[Operation,
     return tuple(operation_of(each, instant) for each in slices)
 
 
-def finish_plan(owned: Owned, instant: str, finished: Sequence[OperationResult], dropped: Mapping[Operation, str]) -> str:
+def finish_plan(table: TableContext, instant: str, finished: Sequence[OperationResult], dropped: Mapping[Operation, str]) -> str:
     """Wins the PLAN_DONE slot and returns the completion time. Each operation of the plan is either finished or dropped.
 
     ``dropped`` says why; the log keeps that until the slice is compacted, see ``stuck``.
@@ -85,7 +85,7 @@ def finish_plan(owned: Owned, instant: str, finished: Sequence[OperationResult],
     The ``.commit`` names only what was finished; a dropped slice stays as it was. A plan of which nothing was finished is
     cancelled, and the result is "". Raises TransactionError for a plan that is not open, or results that do not cover it.
     """
-    plan = owned.plans.get(instant)
+    plan = table.plans.get(instant)
     if plan is None:
         raise TransactionError(
             f"no compaction of {instant} is open", fix="It was done or cancelled before; ask for the open plans again."
@@ -97,12 +97,12 @@ def finish_plan(owned: Owned, instant: str, finished: Sequence[OperationResult],
             f"the results of compaction {instant} are not those of its operations", fix="Name each operation once."
         )
     if not finished:
-        cancel_plan(owned, instant, dropped)
+        cancel_plan(table, instant, dropped)
         return ""
-    owned.check()
-    metadata = encode_compaction(instant, finished, owned.schema)
+    table.check()
+    metadata = encode_compaction(instant, finished, table.schema)
 
-    stuck, freed = _remembered(owned, [each.operation for each in finished], dropped)
+    stuck, freed = _remembered(table, [each.operation for each in finished], dropped)
 
     def body(time: str) -> PlanDone:
         derived = [
@@ -119,35 +119,35 @@ def finish_plan(owned: Owned, instant: str, finished: Sequence[OperationResult],
             freed=freed,
         )
 
-    completion = owned.log.decide(body)
+    completion = table.log.decide(body)
     names: dict[str, dict[str, int]] = {}
     for each in finished:
         names.setdefault(each.operation.partition, {})[each.operation.output] = each.file.size
-    owned.snapshots.add_completed(instant, completion, names, "commit")
-    drop_staged(owned.store, owned.log, instant)
+    table.snapshots.add_completed(instant, completion, names, "commit")
+    drop_staged(table.store, table.log, instant)
     return completion
 
 
-def cancel_plan(owned: Owned, instant: str, dropped: Mapping[Operation, str] | None = None) -> None:
+def cancel_plan(table: TableContext, instant: str, dropped: Mapping[Operation, str] | None = None) -> None:
     """Wins a PLAN_CANCELLED slot: the plan can never complete (rule W5); its outputs and its timeline file are swept.
 
     ``dropped``: operations that failed, and why.
     """
-    plan = owned.plans.get(instant)
+    plan = table.plans.get(instant)
     if plan is None:
         return
-    stuck, freed = _remembered(owned, (), dropped or {})
+    stuck, freed = _remembered(table, (), dropped or {})
     body = PlanCancelled(instant=instant, names=plan_names(plan), stuck=stuck, freed=freed)
-    owned.log.decide(lambda _: body)
-    drop_staged(owned.store, owned.log, instant)
+    table.log.decide(lambda _: body)
+    drop_staged(table.store, table.log, instant)
 
 
 def _remembered(
-    owned: Owned, finished: Sequence[Operation], dropped: Mapping[Operation, str]
+    table: TableContext, finished: Sequence[Operation], dropped: Mapping[Operation, str]
 ) -> tuple[Mapping[str, StuckRecord], Sequence[str]]:
     keys = [(each.partition, each.file_id) for each in finished]
     return after_plan(
-        owned.stuck, keys, {(each.partition, each.file_id): why for each, why in dropped.items()}, owned.clock.now_ms()
+        table.stuck, keys, {(each.partition, each.file_id): why for each, why in dropped.items()}, table.clock.now_ms()
     )
 
 

@@ -7,29 +7,29 @@ from dataclasses import replace
 
 from headgate_tables.commitlog.service_bodies import SliceSetAside
 from headgate_tables.errors import OptionError
-from headgate_tables.hudi.services.owned import Owned
 from headgate_tables.hudi.services.stuck import Key, StuckSlice, name_of
+from headgate_tables.hudi.services.table_context import TableContext
 from headgate_tables.hudi.view import FileSlice
 
 
-def set_aside(owned: Owned, name: str, why: str) -> None:
+def set_aside(table: TableContext, name: str, why: str) -> None:
     """``why``: for people; "" keeps the reason that is known. Raises OptionError for a slice that is not there."""
     key = _key(name)
-    known = owned.stuck.get(key)
-    if known is None and _slice(owned, key) is None:
+    known = table.stuck.get(key)
+    if known is None and _slice(table, key) is None:
         raise _unknown(name)
     before = known or StuckSlice(*key, why)
     entry = replace(before, why=why or before.why, aside=True)
     if entry != known:
-        _decide(owned, name, entry)
+        _decide(table, name, entry)
 
 
-def readmit(owned: Owned, name: str) -> None:
+def readmit(table: TableContext, name: str) -> None:
     """Accepts rows of the slice again and has it compacted next. If it could not be compacted before, it does not count for the
     limits of the others until that is done. Raises OptionError for a slice that is not there.
     """
     key = _key(name)
-    known, found = owned.stuck.get(key), _slice(owned, key)
+    known, found = table.stuck.get(key), _slice(table, key)
     if known is None:
         if found is None:
             raise _unknown(name)
@@ -37,14 +37,14 @@ def readmit(owned: Owned, name: str) -> None:
     if known.tries and found is not None and found.logs:
         entry = replace(known, again=0, aside=False)
         if entry != known:
-            _decide(owned, name, entry)
+            _decide(table, name, entry)
     else:
-        _decide(owned, name, None)
+        _decide(table, name, None)
 
 
-def _decide(owned: Owned, name: str, entry: StuckSlice | None) -> None:
+def _decide(table: TableContext, name: str, entry: StuckSlice | None) -> None:
     body = SliceSetAside(name=name, entry=entry.encode() if entry else None)
-    owned.log.decide(lambda _: body)
+    table.log.decide(lambda _: body)
 
 
 def _key(name: str) -> Key:
@@ -52,8 +52,8 @@ def _key(name: str) -> Key:
     return partition, file_id
 
 
-def _slice(owned: Owned, key: Key) -> FileSlice | None:
-    return next((part for part in owned.view().latest_slices() if (part.partition, part.file_id) == key), None)
+def _slice(table: TableContext, key: Key) -> FileSlice | None:
+    return next((part for part in table.view().latest_slices() if (part.partition, part.file_id) == key), None)
 
 
 def _unknown(name: str) -> OptionError:

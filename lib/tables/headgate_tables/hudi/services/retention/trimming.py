@@ -6,10 +6,10 @@ from headgate_tables.commitlog.records import encode_derived
 from headgate_tables.commitlog.service_bodies import Archive, Clean
 from headgate_tables.face.results import ArchiveResult, CleanResult
 from headgate_tables.hudi.leases import drop_expired_leases, live_leases
-from headgate_tables.hudi.services.owned import Owned
 from headgate_tables.hudi.services.retention.archiving import choose_archivable, straddling_instants
 from headgate_tables.hudi.services.retention.cleaning import Cleanable, choose_dead_files
 from headgate_tables.hudi.services.retention.horizon import earliest_retained
+from headgate_tables.hudi.services.table_context import TableContext
 from headgate_tables.hudi.timeline.active import content_of, list_instants
 from headgate_tables.hudi.timeline.clean_metadata import Cleaned, encode_clean, encode_clean_plan
 from headgate_tables.hudi.timeline.history import append_history, obsolete_history
@@ -17,47 +17,47 @@ from headgate_tables.hudi.timeline.history_files import Archived
 from headgate_tables.hudi.timeline.instant import Instant, State
 
 
-def clean(owned: Owned, *, plan_only: bool) -> CleanResult:
+def clean(table: TableContext, *, plan_only: bool) -> CleanResult:
     """Wins one CLEAN slot, then deletes its files. Decides nothing when there is nothing to delete."""
-    owned.log.dead_names.delete_given_up()
-    drop_expired_leases(owned.store, owned.clock.now_ms())
-    chosen = _choose_dead(owned)
+    table.log.dead_names.delete_given_up()
+    drop_expired_leases(table.store, table.clock.now_ms())
+    chosen = _choose_dead(table)
     earliest = chosen.earliest.completion if chosen.earliest else ""
     if plan_only or not chosen.files:
         return CleanResult("", tuple(chosen.paths), chosen.bytes, earliest, chosen.kept)
-    owned.check()
-    instant = _win_clean(owned, chosen, earliest)
-    owned.log.dead_names.delete_given_up()
-    view = owned.view()
+    table.check()
+    instant = _win_clean(table, chosen, earliest)
+    table.log.dead_names.delete_given_up()
+    view = table.view()
     for partition, paths in chosen.files.items():
         view.remove_files(partition, [path.rpartition("/")[2] for path in paths])
     return CleanResult(instant, tuple(chosen.paths), chosen.bytes, earliest, chosen.kept)
 
 
-def _choose_dead(owned: Owned) -> Cleanable:
-    view, state = owned.view(), owned.log.state
-    now = owned.clock.now_ms()
+def _choose_dead(table: TableContext) -> Cleanable:
+    view, state = table.view(), table.log.state
+    now = table.clock.now_ms()
     return choose_dead_files(
         view.groups(),
         view.timeline.writes(),
-        owned.settings,
+        table.settings,
         now=now,
         completion_of=view.completion_of,
         replaced=[(group, view.completion_of(instant) or instant) for group, instant in view.replaced_groups()],
-        unfinished=owned.log.open_instants,
+        unfinished=table.log.open_instants,
         savepoints=[saved.point for saved in state.savepoints.values()],
-        leases=live_leases(owned.store, now),
-        plans=owned.plans.values(),
+        leases=live_leases(table.store, now),
+        plans=table.plans.values(),
         cleaned=state.cleaned,
     )
 
 
-def _win_clean(owned: Owned, chosen: Cleanable, earliest: str) -> str:
-    started = owned.log.next_time()
-    writes = owned.view().timeline.writes()
+def _win_clean(table: TableContext, chosen: Cleanable, earliest: str) -> str:
+    started = table.log.next_time()
+    writes = table.view().timeline.writes()
     cleaned = Cleaned(
         instant=started,
-        policy=owned.settings.clean_policy,
+        policy=table.settings.clean_policy,
         earliest=chosen.earliest.time if chosen.earliest else "",
         last_completed=writes[-1].time if writes else "",
         files={partition: [path.rpartition("/")[2] for path in paths] for partition, paths in chosen.files.items()},
@@ -66,65 +66,65 @@ def _win_clean(owned: Owned, chosen: Cleanable, earliest: str) -> str:
 
     def body(time: str) -> Clean:
         derived = [
-            (Instant(started, "clean", State.REQUESTED).path, encode_clean_plan(cleaned, owned.store.url)),
+            (Instant(started, "clean", State.REQUESTED).path, encode_clean_plan(cleaned, table.store.url)),
             (Instant(started, "clean", State.INFLIGHT).path, b""),
             (Instant(started, "clean", State.COMPLETED, time).path, encode_clean(cleaned)),
         ]
         publish = encode_derived(derived)
         return Clean(instant=started, completion=time, names=chosen.paths, earliest=earliest, publish=publish)
 
-    completion = owned.log.decide(body)
-    owned.snapshots.add_completed(started, completion, {}, "clean")
+    completion = table.log.decide(body)
+    table.snapshots.add_completed(started, completion, {}, "clean")
     return started
 
 
-def archive(owned: Owned, *, plan_only: bool, forced: bool = True) -> ArchiveResult:
+def archive(table: TableContext, *, plan_only: bool, forced: bool = True) -> ArchiveResult:
     """Writes the oldest instants to the history, wins an ARCHIVE slot, then deletes their files from the timeline.
 
     ``forced``: down to hoodie.keep.min.commits even if there are not yet hoodie.keep.max.commits.
     """
-    owned.log.dead_names.delete_given_up()
-    chosen = _choose_archivable(owned, forced=forced)
-    left = len(owned.view().timeline.completed) - len(chosen)
+    table.log.dead_names.delete_given_up()
+    chosen = _choose_archivable(table, forced=forced)
+    left = len(table.view().timeline.completed) - len(chosen)
     if plan_only or not chosen:
         return ArchiveResult(tuple(each.time for each in chosen), left, planned_only=plan_only)
-    owned.check()
+    table.check()
     times = {each.time for each in chosen}
-    files = [each for each in list_instants(owned.store) if each.time in times]
-    folder = owned.layout.history_folder
-    with owned.log.ending_on_failed_sync():
-        append_history(owned.store, folder, [_archived(owned, each, files) for each in chosen])
+    files = [each for each in list_instants(table.store) if each.time in times]
+    folder = table.layout.history_folder
+    with table.log.ending_on_failed_sync():
+        append_history(table.store, folder, [_archived(table, each, files) for each in chosen])
     # Pending states and the oldest instants first: what is left of the timeline is always its newest part, whole.
     names = [each.path for each in sorted(files, key=lambda each: (each.time, each.state is State.COMPLETED))]
-    names += obsolete_history(owned.store, folder)
-    owned.log.decide(lambda _: Archive(until=chosen[-1].time, names=names))
-    owned.log.dead_names.delete_given_up()
-    owned.view().timeline.drop_until(chosen[-1].time)
+    names += obsolete_history(table.store, folder)
+    table.log.decide(lambda _: Archive(until=chosen[-1].time, names=names))
+    table.log.dead_names.delete_given_up()
+    table.view().timeline.drop_until(chosen[-1].time)
     return ArchiveResult(tuple(each.time for each in chosen), left, planned_only=False)
 
 
-def _choose_archivable(owned: Owned, *, forced: bool) -> list[Instant]:
-    view, state, settings = owned.view(), owned.log.state, owned.settings
-    retained = earliest_retained(view.timeline.writes(), settings, now=owned.clock.now_ms(), unfinished=owned.log.open_instants)
-    points = [saved.point for saved in state.savepoints.values()] + live_leases(owned.store, owned.clock.now_ms())
+def _choose_archivable(table: TableContext, *, forced: bool) -> list[Instant]:
+    view, state, settings = table.view(), table.log.state, table.settings
+    retained = earliest_retained(view.timeline.writes(), settings, now=table.clock.now_ms(), unfinished=table.log.open_instants)
+    points = [saved.point for saved in state.savepoints.values()] + live_leases(table.store, table.clock.now_ms())
     straddling = straddling_instants(view.groups(), retained=retained, savepoints=points, completion_of=view.completion_of)
     return choose_archivable(
-        owned.snapshots.timeline(),
+        table.snapshots.timeline(),
         settings,
         unfinished=state.reserved,
         plans=list(state.plans),
         savepoints=list(state.savepoints),
         straddling=straddling,
         retained=retained,
-        dead=owned.log.dead_names.unsettled,
+        dead=table.log.dead_names.unsettled,
         replacing=[instant for _, instant in view.replaced_groups()],
         forced=forced,
     )
 
 
-def _archived(owned: Owned, done: Instant, files: Sequence[Instant]) -> Archived:
+def _archived(table: TableContext, done: Instant, files: Sequence[Instant]) -> Archived:
     """The instant with the bytes of its completed file, and of the plan that a service left in its requested file."""
     requested = next((each for each in files if each.time == done.time and each.state is State.REQUESTED), None)
-    plan = content_of(owned.store, requested) if requested else b""
-    metadata = content_of(owned.store, done)
+    plan = content_of(table.store, requested) if requested else b""
+    metadata = content_of(table.store, done)
     return Archived(done.time, done.completion, done.action, metadata, plan or None)

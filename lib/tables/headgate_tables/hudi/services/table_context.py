@@ -18,7 +18,7 @@ from headgate_tables.system import Clock
 
 
 @dataclass(frozen=True, slots=True)
-class Owned:
+class TableContext:
     """``stage``: the folder of this process in the present epoch, or "" where files are created in place. ``check`` raises
     when the table may not be written any more (rule F1).
     """
