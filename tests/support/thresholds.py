@@ -6,7 +6,7 @@ from types import ModuleType
 
 import pytest
 
-from headgate_tables.hudi.services.compaction import base_writer, parquet_batches, pinned, survivors
+from headgate_tables.hudi.services.compaction import base_writer, parquet_batches, pinned_slice, survivors
 
 THRESHOLDS: Mapping[str, ModuleType] = {
     "SHARE_ENTRIES": survivors,
@@ -18,7 +18,7 @@ THRESHOLDS: Mapping[str, ModuleType] = {
     "_FIRST_ROWS": parquet_batches,
     "_ROWS_PER_VALUE": parquet_batches,
     "GROUP_ROWS": base_writer,
-    "_SMALL_BYTES": pinned,
+    "_SMALL_BYTES": pinned_slice,
 }
 """By name, where each stands."""
 

@@ -19,13 +19,13 @@ WIDTH = 100
 SCHEMA = pa.schema([("id", pa.string()), ("version", pa.int64()), ("text", pa.string())])
 
 COMPACT = """
-from headgate_tables.hudi.services.compaction import base_writer, parquet_batches, pinned, survivors
+from headgate_tables.hudi.services.compaction import base_writer, parquet_batches, pinned_slice, survivors
 # A hundredth of what they are.
 parquet_batches.BATCH_BYTES = base_writer.GROUP_BYTES = 320 * 1024
 parquet_batches._WORTH_A_LOOK = parquet_batches._WORTH_A_LOOK_FOR_ALL = parquet_batches._FIRST_ROWS = 256
 survivors.SHARE_ENTRIES, survivors.SHARE_KEY_BYTES = 20_000, 640 * 1024
 survivors._HELD_BYTES = 640 * 1024
-pinned._KEPT_BYTES = pinned._SMALL_BYTES = 320 * 1024
+pinned_slice._KEPT_BYTES = pinned_slice._SMALL_BYTES = 320 * 1024
 table = hudi.open_table(sys.argv[1])
 before = rss()
 [done] = table.compact().finished

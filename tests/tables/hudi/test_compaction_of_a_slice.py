@@ -14,7 +14,7 @@ import pytest
 from headgate_tables import hudi
 from headgate_tables.errors import CorruptFileError, DeposedError, MissingFileError, OperatorNeeded
 from headgate_tables.face.operation import Operation
-from headgate_tables.hudi.services.compaction import pinned
+from headgate_tables.hudi.services.compaction import pinned_slice
 from support.damage import flip
 from support.slices import LATER, STAGE, compact, only_operation, operation_of, place, staged_files, stored
 from support.tables import create, keys, notes, rows
@@ -220,7 +220,7 @@ def test_no_flipped_bit_of_an_input_gets_into_the_output_unseen(
 ) -> None:
     """Logs held whole or read piece by piece. A flip that nothing shows may only be one that changes no row."""
     if not held:
-        monkeypatch.setattr(pinned, "_SMALL_BYTES", 0)
+        monkeypatch.setattr(pinned_slice, "_SMALL_BYTES", 0)
     operation = only_operation(table)
     compact(table, operation)
     wanted = stored(table, operation)

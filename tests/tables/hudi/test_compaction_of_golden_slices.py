@@ -13,7 +13,7 @@ import pytest
 from headgate_tables import hudi
 from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi.definition import Definition
-from headgate_tables.hudi.services.compaction import pinned
+from headgate_tables.hudi.services.compaction import pinned_slice
 from headgate_tables.hudi.services.compaction.execution import compact_slice
 from support.golden import comparable, expected_rows, names, unpack
 from support.slices import LATER, STAGE, operation_of, place
@@ -37,13 +37,13 @@ def definition_of(table: hudi.Table) -> Definition:
     )
 
 
-@pytest.mark.parametrize("small", [0, pinned._SMALL_BYTES])
+@pytest.mark.parametrize("small", [0, pinned_slice._SMALL_BYTES])
 @pytest.mark.parametrize("name", READABLE)
 def test_a_compacted_slice_of_spark_holds_the_rows_that_spark_shows(
     name: str, small: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every slice with logs is compacted, with its logs held or read piece by piece; the others are read as they are."""
-    monkeypatch.setattr(pinned, "_SMALL_BYTES", small)
+    monkeypatch.setattr(pinned_slice, "_SMALL_BYTES", small)
     table = hudi.open_table(unpack(name, tmp_path))
     found: list[dict[str, Any]] = []
     for part in table.scan().slices():

@@ -10,7 +10,7 @@ import pytest
 
 from headgate_tables import hudi
 from headgate_tables.errors import StoreDeniedError, StoreUnavailableError
-from headgate_tables.hudi.services.compaction import pinned
+from headgate_tables.hudi.services.compaction import pinned_slice
 from support.faulty_proxy import Fault, FaultyProxy, faulty_proxy
 from support.s3 import S3Endpoint, real_s3
 from support.tables import SCHEMA, by_hudi_rs, keys, rows
@@ -67,7 +67,7 @@ WANTED = {"a": "base a", "b": "newer", "c": "base c", "e": "base e", "f": "base 
 @pytest.mark.parametrize("small", [0, 1 << 20])
 def test_a_slice_on_s3_is_compacted(place: Place, small: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """With logs that are read at once, and with logs that are read piece by piece."""
-    monkeypatch.setattr(pinned, "_SMALL_BYTES", small)
+    monkeypatch.setattr(pinned_slice, "_SMALL_BYTES", small)
     [done] = place.open().compact().finished
     assert (done.rows, done.inserts, done.updates, done.deletes) == (6, 1, 1, 1)
     assert place.notes() == WANTED

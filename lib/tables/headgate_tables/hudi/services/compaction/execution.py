@@ -27,7 +27,7 @@ from headgate_tables.hudi.partial import Source, merge_partial
 from headgate_tables.hudi.schema.meta_columns import FILE_NAME, RECORD_KEY, with_meta
 from headgate_tables.hudi.services.compaction.base_writer import BaseFileWriter
 from headgate_tables.hudi.services.compaction.parquet_batches import ParquetBatches
-from headgate_tables.hudi.services.compaction.pinned import PinnedSlice
+from headgate_tables.hudi.services.compaction.pinned_slice import PinnedSlice
 from headgate_tables.hudi.services.compaction.stored_output import Counts, stored_output
 from headgate_tables.hudi.services.compaction.survivors import find_survivors
 from headgate_tables.storage.store import Outcome, Spool, Store

@@ -20,7 +20,7 @@ from headgate_tables.hudi.merge import Entries, Mask, Positions
 from headgate_tables.hudi.schema.meta_columns import RECORD_KEY
 from headgate_tables.hudi.services.compaction.key_index import KeyIndex
 from headgate_tables.hudi.services.compaction.parquet_batches import ParquetBatches
-from headgate_tables.hudi.services.compaction.pinned import PinnedBlock
+from headgate_tables.hudi.services.compaction.pinned_slice import PinnedBlock
 
 SHARE_ENTRIES = 1_500_000
 """Entries of a share, about. More: fewer passes, and 130 bytes of memory for each (with keys of 21 bytes)."""

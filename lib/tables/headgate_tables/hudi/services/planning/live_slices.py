@@ -56,10 +56,10 @@ class LiveSlices:
             return
         newest, key = slices[-1], (group.partition, group.file_id)
         known = self._slices[key] = SliceLoad(newest.base_instant if newest.base else "", newest.base_size)
-        held = {log.name for log in planned.logs} if planned else ()
-        known.pinned = LogLoad() if planned else None
+        names = {log.name for log in planned.logs} if planned else ()
+        known.planned = LogLoad() if planned else None
         for log in newest.logs:
-            load = known.pinned if known.pinned is not None and log.name in held else known.logs
+            load = known.planned if known.planned is not None and log.name in names else known.logs
             load.add(log.instant, log.size)
         replaced = NEVER
         for part in reversed(slices):
@@ -136,7 +136,7 @@ class LiveSlices:
         """Notes a won PLAN slot, which holds all logs that its slices have at that moment (rule TM2)."""
         for each in plan.operations:
             known = self._slices[_key(each)]
-            known.pinned, known.logs = known.logs, LogLoad()
+            known.planned, known.logs = known.logs, LogLoad()
             self._due.pop(_key(each), None)
 
     def done(self, plan: Plan, completion: str, sizes: Mapping[str, int]) -> None:
@@ -195,7 +195,7 @@ class LiveSlices:
         self._judge(key, known)
 
     def _judge(self, key: Key, known: SliceLoad) -> None:
-        planned = known.pinned is not None or key in self._resting
+        planned = known.planned is not None or key in self._resting
         urgency = None if planned else self._rules.urgency(known.unplanned)
         if urgency is None:
             self._due.pop(key, None)

@@ -37,12 +37,12 @@ class LogLoad:
 
 @dataclass(slots=True)
 class SliceLoad:
-    """``logs``: those in no open plan; ``pinned``: those in an open plan, None without one."""
+    """``logs``: those in no open plan; ``planned``: those in an open plan, None without one."""
 
     base_instant: str = ""
     base_size: int = 0
     logs: LogLoad = field(default_factory=LogLoad)
-    pinned: LogLoad | None = None
+    planned: LogLoad | None = None
 
     @property
     def unplanned(self) -> Load:
@@ -53,25 +53,25 @@ class SliceLoad:
     @property
     def files(self) -> int:
         """Number of all logs."""
-        return self.logs.files + (self.pinned.files if self.pinned else 0)
+        return self.logs.files + (self.planned.files if self.planned else 0)
 
     @property
     def bytes(self) -> int:
         """Bytes of all logs."""
-        return self.logs.bytes + (self.pinned.bytes if self.pinned else 0)
+        return self.logs.bytes + (self.planned.bytes if self.planned else 0)
 
     @property
     def straddler(self) -> str:
         """See ``Load.straddler``; planned logs count as long as the plan is open."""
-        oldest = min(self.pinned.oldest, self.logs.oldest) if self.pinned else self.logs.oldest
+        oldest = min(self.planned.oldest, self.logs.oldest) if self.planned else self.logs.oldest
         return oldest if self.files and straddles(oldest, self.base_instant) else ""
 
     def compacted(self, instant: str, size: int) -> None:
         """Notes that the plan of ``instant`` is done: its logs are in the new base file, newer ones lie on it."""
-        self.base_instant, self.base_size, self.pinned = instant, size, None
+        self.base_instant, self.base_size, self.planned = instant, size, None
 
     def given_up(self) -> None:
         """Notes that the plan was cancelled, or dropped its operation on this slice."""
-        if self.pinned is not None:
-            self.pinned.merge(self.logs)
-            self.logs, self.pinned = self.pinned, None
+        if self.planned is not None:
+            self.planned.merge(self.logs)
+            self.logs, self.planned = self.planned, None
