@@ -76,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             screen.report([*verdict.lines(), *_how_to_open(url, options)], verdict.record())
             if options.keep:
                 _wait_for_ctrl_c(screen, cluster.address)
-    return 0 if verdict.held else 1
+    return 0 if verdict.passed else 1
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:

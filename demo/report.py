@@ -71,7 +71,7 @@ class Verdict:
     url: str
 
     @property
-    def held(self) -> bool:
+    def passed(self) -> bool:
         """Whether all promises of the demo held."""
         killed = len(self.run.kills) == len(KILLS) and all(kill.back_after is not None for kill in self.run.kills)
         right = self.merged.ok and self.comparison.ok and self.blocks.doubled == 0 and self.blocks.unread == 0
@@ -87,7 +87,7 @@ class Verdict:
         """All figures, for programs."""
         run, calm = self.run, self._calm()
         return {
-            "ok": self.held,
+            "ok": self.passed,
             "events": self.events,
             "seconds": round(run.ended - run.began, 1),
             "rows_per_s": round(self.events / max(0.001, run.ended - run.began)),

@@ -11,7 +11,7 @@ from headgate_tables.hudi.services.compaction import base_writer, parquet_batche
 THRESHOLDS: Mapping[str, ModuleType] = {
     "SHARE_ENTRIES": survivors,
     "SHARE_KEY_BYTES": survivors,
-    "_HELD_BYTES": survivors,
+    "_KEPT_KEY_BYTES": survivors,
     "BATCH_ROWS": parquet_batches,
     "_WORTH_A_LOOK": parquet_batches,
     "_WORTH_A_LOOK_FOR_ALL": parquet_batches,

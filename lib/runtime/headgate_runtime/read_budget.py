@@ -30,7 +30,7 @@ class ReadBudget:
     def __init__(self, total: int, seconds: float) -> None:
         self._total = total
         self._seconds = seconds
-        self._held: Counter[str] = Counter()
+        self._by_caller: Counter[str] = Counter()
         self._used = 0
         self._waiting: list[_Waiting] = []
 
@@ -72,26 +72,26 @@ class ReadBudget:
     def free(self, caller: str, nbytes: int) -> None:
         """Gives back what ``reserve`` has given."""
         self._used -= nbytes
-        self._held[caller] -= nbytes
-        if not self._held[caller]:
-            del self._held[caller]
+        self._by_caller[caller] -= nbytes
+        if not self._by_caller[caller]:
+            del self._by_caller[caller]
         self._share_out()
 
     def _share_out(self) -> None:
         while allowed := [each for each in self._waiting if self._is_in_share(each)]:
-            following = min(allowed, key=lambda each: self._held[each.caller])
+            following = min(allowed, key=lambda each: self._by_caller[each.caller])
             if self._used and self._used + following.nbytes > self._total:
                 return
             self._waiting.remove(following)
             self._used += following.nbytes
-            self._held[following.caller] += following.nbytes
+            self._by_caller[following.caller] += following.nbytes
             # A caller that has gone frees it again, in ``reserve``.
             if not following.turn.done():
                 following.turn.set_result(None)
 
     def _is_in_share(self, waiting: _Waiting) -> bool:
-        held = self._held[waiting.caller]
-        return not held or held + waiting.nbytes <= self._total // _SHARE
+        used = self._by_caller[waiting.caller]
+        return not used or used + waiting.nbytes <= self._total // _SHARE
 
 
 def _overloaded(seconds: float) -> Exception:

@@ -24,7 +24,7 @@ from headgate_tables.hudi.services.compaction import base_writer, parquet_batche
 parquet_batches.BATCH_BYTES = base_writer.GROUP_BYTES = 320 * 1024
 parquet_batches._WORTH_A_LOOK = parquet_batches._WORTH_A_LOOK_FOR_ALL = parquet_batches._FIRST_ROWS = 256
 survivors.SHARE_ENTRIES, survivors.SHARE_KEY_BYTES = 20_000, 640 * 1024
-survivors._HELD_BYTES = 640 * 1024
+survivors._KEPT_KEY_BYTES = 640 * 1024
 pinned_slice._KEPT_BYTES = pinned_slice._SMALL_BYTES = 320 * 1024
 table = hudi.open_table(sys.argv[1])
 before = rss()

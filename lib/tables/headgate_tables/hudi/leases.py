@@ -37,13 +37,13 @@ class Lease(NamedTuple):
 class ReaderLease:
     """Keeps every file that a reader as of ``point`` needs, until ``expires_ms`` or until the lease is released."""
 
-    def __init__(self, store: Store, clock: Clock, ids: Ids, holder: str, seconds: float, held: Lease) -> None:
+    def __init__(self, store: Store, clock: Clock, ids: Ids, holder: str, seconds: float, lease: Lease) -> None:
         self._store = store
         self._clock = clock
         self._ids = ids
         self._holder = holder
         self._seconds = seconds
-        self._held: Lease | None = held
+        self._lease: Lease | None = lease
 
     @property
     def point(self) -> str:
@@ -61,21 +61,21 @@ class ReaderLease:
         Raises ReopenTable when the lease had expired or was released: files may be gone. After an error of the store the lease
         ends when it would have before.
         """
-        held = self._live()
-        if self._clock.now_ms() > held.expires_ms:
+        lease = self._live()
+        if self._clock.now_ms() > lease.expires_ms:
             raise ReopenTable(
-                f"the lease of {held.point} expired before it was renewed",
+                f"the lease of {lease.point} expired before it was renewed",
                 fix="Take a new one and read the table's newest snapshot; renew it in time, or ask for more seconds.",
             )
         length = self._seconds if seconds is None else seconds
-        self._held = _create(self._store, self._clock, self._ids, held.point, length, self._holder)
-        self._store.delete([held.path])
+        self._lease = _create(self._store, self._clock, self._ids, lease.point, length, self._holder)
+        self._store.delete([lease.path])
 
     def release(self) -> None:
         """Ends the lease, so that a cleaner may delete the files. Releasing twice is no error."""
-        held, self._held = self._held, None
-        if held is not None:
-            self._store.delete([held.path])
+        lease, self._lease = self._lease, None
+        if lease is not None:
+            self._store.delete([lease.path])
 
     def __enter__(self) -> "ReaderLease":
         return self
@@ -84,9 +84,9 @@ class ReaderLease:
         self.release()
 
     def _live(self) -> Lease:
-        if self._held is None:
+        if self._lease is None:
             raise ReopenTable("the lease was released", fix="Take a new one, and read the table's newest snapshot.")
-        return self._held
+        return self._lease
 
 
 def take_lease(store: Store, clock: Clock, ids: Ids, *, point: str, seconds: float, holder: str) -> ReaderLease:

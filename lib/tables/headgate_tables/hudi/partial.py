@@ -61,23 +61,23 @@ class _Winning:
 
 def _column(field: Field, sources: Sequence[Source], winning: _Winning) -> Array:
     """The value of each shown key in its last entry that has the column."""
-    held: list[Array] = []
+    chunks: list[Array] = []
     at = np.full(len(winning.codes), _NONE, dtype=np.int64)
     start = filled = 0
     for source in sources:
         length = len(source.entries.keys)
         if source.rows is not None and field.name in source.rows.column_names:
             at[start : start + length] = np.arange(filled, filled + length)
-            held += source.rows[field.name].chunks
+            chunks += source.rows[field.name].chunks
             filled += length
         start += length
     having = winning.counted & (at != _NONE)
     last = _largest(winning.codes[having], winning.sequence[having], winning.keys)[winning.shown]
     taken = np.where(last == _NONE, _NONE, at[winning.position[last]])
-    if not held:
+    if not chunks:
         empty: Array = pa.nulls(len(taken), field.type)
         return empty
-    return pa.concat_arrays(held).take(pa.array(taken, pa.int64(), mask=taken == _NONE))
+    return pa.concat_arrays(chunks).take(pa.array(taken, pa.int64(), mask=taken == _NONE))
 
 
 def _sequence(sources: Sequence[Source]) -> Numbers:

@@ -121,11 +121,11 @@ class SliceReader:
                 none = np.zeros(rows.num_rows, dtype=bool)
                 sources.append(Source(Entries(one_array(rows[RECORD_KEY]), self._base_ordering(rows), none, none), rows))
         for block in blocks:
-            held = None
+            changed = None
             if isinstance(block, RowsBlock):
-                held = block.read([name for name in names if name in block.column_names])
-                held = conform(held, self._target(held.column_names), block.path, self._as_text)
-            sources.append(Source(self._entries(block), held))
+                changed = block.read([name for name in names if name in block.column_names])
+                changed = conform(changed, self._target(changed.column_names), block.path, self._as_text)
+            sources.append(Source(self._entries(block), changed))
         return merge_partial(sources, self._target(wanted.read))
 
     def _merge_logs(self, blocks: Sequence[Block]) -> LogRows:

@@ -181,7 +181,7 @@ class _Merge:
             entries = self._reader.concatenate(list(block.entries(self._reader)))
             log_keys.append(entries.keys)
             log_rows += len(entries.keys) if block.has_rows else 0
-            sources.append(Source(entries, block.held(names, self._schema) if block.has_rows else None))
+            sources.append(Source(entries, block.read_whole(names, self._schema) if block.has_rows else None))
             self._beat()
         merged = merge_partial(sources, self._target)
         writer.write(merged)

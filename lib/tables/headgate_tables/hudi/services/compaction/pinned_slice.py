@@ -184,7 +184,7 @@ class PinnedBlock:
             for start in range(0, table.num_rows, BATCH_ROWS):
                 yield table.slice(start, BATCH_ROWS)
 
-    def held(self, names: Sequence[str], schema: pa.Schema) -> pa.Table:
+    def read_whole(self, names: Sequence[str], schema: pa.Schema) -> pa.Table:
         """All rows at once, in those of the columns that the block has, in the types of ``schema``."""
         block = cast(RowsBlock, self._loaded())
         rows = block.read([name for name in names if name in block.column_names])
@@ -197,13 +197,13 @@ class PinnedBlock:
     @contextlib.contextmanager
     def _batches(self) -> Iterator[ParquetBatches]:
         if self.place is None:
-            yield self._held_batches
+            yield self._kept_batches
             return
         with self._part(self.place) as (part, remote):
             yield self._checked(ParquetBatches(part, self.block.where, self.texts, remote=remote))
 
     @cached_property
-    def _held_batches(self) -> ParquetBatches:
+    def _kept_batches(self) -> ParquetBatches:
         """Kept open, because opening it costs as much as reading its keys."""
         return self._checked(ParquetBatches(pa.BufferReader(self.block.block.content), self.block.where, self.texts, remote=True))
 

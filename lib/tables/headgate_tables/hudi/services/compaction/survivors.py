@@ -26,7 +26,7 @@ SHARE_ENTRIES = 1_500_000
 """Entries of a share, about. More: fewer passes, and 130 bytes of memory for each (with keys of 21 bytes)."""
 SHARE_KEY_BYTES = 64 * 1024 * 1024
 _MOST_SHARES = 256
-_HELD_BYTES = 64 * 1024 * 1024
+_KEPT_KEY_BYTES = 64 * 1024 * 1024
 """Base keys and ordering values of at most so many bytes are kept, and not read again when the rows are copied."""
 
 
@@ -145,14 +145,14 @@ class _Search:
         ``alone``: no other share reads them, so there is room to keep them.
         """
         kept: list[pa.Table] | None = [] if alone else None
-        first = held = 0
+        first = nbytes = 0
         for batch in base.batches(self._target, dictionaries=False):
             ordering = one_array(batch[self._reader.ordering]) if self._reader.ordering else None
             yield one_array(batch[RECORD_KEY]), ordering, first
             first += batch.num_rows
-            held += batch.nbytes
+            nbytes += batch.nbytes
             if kept is not None:
-                kept = [*kept, batch] if held <= _HELD_BYTES else None
+                kept = [*kept, batch] if nbytes <= _KEPT_KEY_BYTES else None
         self._read = kept
 
 
