@@ -370,18 +370,18 @@ def test_the_first_checkpoints_behind_an_outage_are_small_and_grow_while_they_ar
     for number in range(1, 6):
         table.tell(loaded("a"), CheckpointAsked("a", 1))
         (barrier,) = [order for _, order in orders(Barrier, table.tell(Tick(), after=10.0))]
-        limits.append(barrier.next.intake)
+        limits.append(barrier.next.intake_bytes)
         table.commit(number, "a", {"orders": number}, size=limits[-2] if number > 1 else 100)
         table.decide(number)
     assert limits == [100, 400, 400, 1600, 1600], "a checkpoint's limit is known before the one behind it is measured"
     (attach,) = [order for _, order in orders(Attach, table.tell(Broken("a", 1, "its disk is full")))]
-    assert attach.membership.intake == 100
+    assert attach.membership.intake_bytes == 100
 
 
 def test_a_table_that_nobody_wrote_before_begins_with_larger_checkpoints() -> None:
     table = OneTable(policy=CheckpointPolicy(first_checkpoint_bytes=100))
     (attach,) = [order for _, order in orders(Attach, table.tell(joined("a")))]
-    assert attach.membership.intake == 400
+    assert attach.membership.intake_bytes == 400
 
 
 def test_ro2_what_was_uncommitted_is_dropped_with_its_generation_and_asks_for_no_checkpoint() -> None:

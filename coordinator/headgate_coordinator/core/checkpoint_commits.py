@@ -48,7 +48,7 @@ class CheckpointCommits:
         complete.channels = state.channels.grown_records(complete.offsets)
         files = complete.files
         if not state.retry.why:
-            state.size.note_flush(complete.membership.intake, complete.largest_intake, state.now - complete.barrier_at)
+            state.size.note_flush(complete.membership.intake_bytes, complete.largest_intake, state.now - complete.barrier_at)
         if not files:
             state.drop_transaction(complete)
         if complete.needs_slot:
@@ -140,7 +140,7 @@ class CheckpointCommits:
         state.send_to_members(published, Decided(published.number, queryable=True))
         if published.needs_slot:
             self.last = LastCheckpoint(state.now - published.barrier_at, len(published.files), published.bytes)
-        state.intake.backpressure.note_published(published)
+        state.intake_limits.backpressure.note_published(published)
         state.answer_opens()
 
     def _publish_empty(self) -> None:

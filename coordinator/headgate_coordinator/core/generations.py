@@ -38,7 +38,7 @@ class Generations:
                 state.out += state.channels.end_holds_of(
                     process, HANDING_OVER if state.draining else MOVED, state.open_conditions()
                 )
-        for process, order in state.intake.stop_orders(sorted(state.members.attached)):
+        for process, order in state.intake_limits.stop_orders(sorted(state.members.attached)):
             state.send_order(process, order)
         ended = checkpoints.end_filling(following, state.now)
         state.send_to_members(ended, Barrier(ended.number, following))
@@ -71,7 +71,7 @@ class Generations:
 
     def _begin_waiting(self, *, recovering: bool) -> None:
         self._checkpoint_trigger.begin_wait(self._state.now, recovering=recovering)
-        self._state.intake.paused = False
+        self._state.intake_limits.paused = False
 
     def end_ownership(self, refusal: Refusal) -> None:
         """Detaches all writers and aborts what is not sent (rule CH8); a sent slot is decided first (rule RO2).

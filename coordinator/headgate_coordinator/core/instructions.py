@@ -17,14 +17,14 @@ class Share:
 class Membership:
     """Members of ``checkpoint`` as (process, address), and for each key group an index into them (rule RO3).
 
-    ``intake``: Arrow bytes that each ingest side takes into it before it waits for the next one; 0: not bounded.
+    ``intake_bytes``: Arrow bytes that each ingest side takes into it before it waits for the next one; 0: not bounded.
     """
 
     checkpoint: int
     members: Sequence[tuple[str, str]]
     assignment: Sequence[int]
     share: Share = Share()
-    intake: int = 0
+    intake_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

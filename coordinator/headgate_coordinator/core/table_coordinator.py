@@ -88,7 +88,7 @@ class TableCoordinator:
     @property
     def pressure(self) -> Pressure:
         """Limits on intake that keep slices within theirs."""
-        return self._state.intake.pressure
+        return self._state.intake_limits.pressure
 
     # Events.
 
@@ -187,7 +187,7 @@ class TableCoordinator:
                 self._checkpoint_trigger.requested = True
             case events.CheckpointFull():
                 if event.checkpoint == state.checkpoints.filling.number:
-                    self._checkpoint_trigger.requested = state.intake.paused = True
+                    self._checkpoint_trigger.requested = state.intake_limits.paused = True
                     state.send_throttles()
             case events.InstantAsked():
                 state.checkpoints.want_instant(event.checkpoint)
@@ -236,12 +236,12 @@ class TableCoordinator:
         state = self._state
         match event:
             case events.SliceFigures():
-                state.intake.note_figures(event)
+                state.intake_limits.note_figures(event)
             case events.CompactorsCounted(count):
-                state.intake.backpressure.compactors = count
+                state.intake_limits.backpressure.compactors = count
             case _:
                 assert_never(event)
-        state.intake.resume_if_room(state.checkpoints.filling, state.checkpoints.behind)
+        state.intake_limits.resume_if_room(state.checkpoints.filling, state.checkpoints.behind)
         state.send_throttles()
 
     # Consequences.
@@ -258,9 +258,9 @@ class TableCoordinator:
             self._generations.end_checkpoint()
         if not state.retry.waits:
             state.out += state.checkpoints.next_instant()
-        if state.draining and state.checkpoints.filling.members and not state.intake.paused:
+        if state.draining and state.checkpoints.filling.members and not state.intake_limits.paused:
             # Its barrier has to wait, and rows that come meanwhile would have to be flushed before the table is handed over.
-            state.intake.paused = True
+            state.intake_limits.paused = True
             state.send_throttles()
         self._generations.detach_leaving()
 
@@ -285,7 +285,7 @@ class TableCoordinator:
                 state.out.append(Evict(process, f"it did not let channel {channel!r} go within {state.policy.writer_timeout} s"))
 
     def _may_end(self) -> bool:
-        return self._checkpoint_trigger.allows_barrier(self._state.checkpoints, self._state.intake.backpressure)
+        return self._checkpoint_trigger.allows_barrier(self._state.checkpoints, self._state.intake_limits.backpressure)
 
     def _due(self) -> float | None:
         state = self._state
@@ -293,7 +293,7 @@ class TableCoordinator:
         moving = dict(state.eligible).keys() != filling.members.keys()
         at_once = moving or state.draining or state.channels.awaited_checkpoint >= filling.number
         return self._checkpoint_trigger.barrier_due_at(
-            at_once=at_once, uncommitted=state.uncommitted, stretch=state.intake.pressure.stretch
+            at_once=at_once, uncommitted=state.uncommitted, stretch=state.intake_limits.pressure.stretch
         )
 
     def _abort(self, why: str) -> None:

@@ -10,7 +10,7 @@ from headgate_coordinator.core.checkpoint_size import CheckpointSize
 from headgate_coordinator.core.checkpoints import Checkpoint
 from headgate_coordinator.core.events import SliceFigures
 from headgate_coordinator.core.instructions import Attach, DropCheckpoint, Instruction, Membership, Order, Send
-from headgate_coordinator.core.intake import IntakeLimits
+from headgate_coordinator.core.intake_limits import IntakeLimits
 from headgate_coordinator.core.members import Members
 from headgate_coordinator.core.membership import Memberships
 from headgate_coordinator.core.policy import CheckpointPolicy
@@ -41,7 +41,7 @@ class TableState:
         self.records = WriterRecords()
         self.channels = ChannelRegistry(channels)
         self.memberships = Memberships(key_groups)
-        self.intake = IntakeLimits(figures, policy.checkpoint_interval)
+        self.intake_limits = IntakeLimits(figures, policy.checkpoint_interval)
         self.checkpoints = CheckpointSequence()
         self.size = CheckpointSize(policy.first_checkpoint_bytes, policy.flush_target)
         if channels:  # clients may have kept many rows while the table had no owner
@@ -69,7 +69,7 @@ class TableState:
         """Alarms for operators."""
         alone = not (self.checkpoints.filling.members or self.draining)
         alarms = [StandingAlarm(AlarmKind.NO_WRITER, "no writer is attached to the table")] if alone else []
-        return [*alarms, *self.members.alarms, *self.aborts.alarms(self.now), *self.intake.backpressure.alarms]
+        return [*alarms, *self.members.alarms, *self.aborts.alarms(self.now), *self.intake_limits.backpressure.alarms]
 
     def open_conditions(self) -> OpenConditions:
         """The state on which answers to opens depend."""
@@ -91,20 +91,22 @@ class TableState:
     def next_membership(self, number: int, members: Sequence[tuple[str, str]], before: Sequence[Checkpoint]) -> Membership:
         """Membership of the checkpoint that begins; ``before``: checkpoints whose rows may still become files."""
         return replace(
-            self.memberships.next_membership(number, members), share=self.intake.share_of_next(before), intake=self.size.limit
+            self.memberships.next_membership(number, members),
+            share=self.intake_limits.share_of_next(before),
+            intake_bytes=self.size.limit,
         )
 
     def begin_intake(self) -> None:
         """Begins intake of the filling checkpoint; it takes no rows while slices are full."""
-        self.checkpoints.filling.takes_rows = self.intake.is_open
-        self.checkpoints.filling.slices_were_counted = self.intake.backpressure.is_counted
+        self.checkpoints.filling.takes_rows = self.intake_limits.is_open
+        self.checkpoints.filling.slices_were_counted = self.intake_limits.backpressure.is_counted
         self.send_throttles()
 
     def attach_writers(self, processes: Iterable[str]) -> None:
         """Attaches writers from the filling checkpoint on."""
         for process in processes:
             self.members.attach(process)
-            self.intake.reset_writer(process)
+            self.intake_limits.reset_writer(process)
             self.send_order(process, Attach(self.checkpoints.filling.membership))
 
     def drop_transaction(self, each: Checkpoint) -> None:
@@ -114,7 +116,7 @@ class TableState:
 
     def send_throttles(self) -> None:
         """Sends changed throttles and refused slices to attached writers."""
-        for process, order in self.intake.changed_orders(sorted(self.members.attached), self.checkpoints.filling.members):
+        for process, order in self.intake_limits.changed_orders(sorted(self.members.attached), self.checkpoints.filling.members):
             self.send_order(process, order)
 
     def send_to_members(self, each: Checkpoint, order: Order) -> None:

@@ -158,7 +158,7 @@ def _membership(membership: instructions.Membership) -> wire.Membership:
         assignment=membership.assignment,
         slice_files=share.files,
         slice_bytes=share.nbytes,
-        intake_bytes=membership.intake,
+        intake_bytes=membership.intake_bytes,
     )
 
 

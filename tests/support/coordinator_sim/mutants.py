@@ -242,7 +242,7 @@ class CommitsUncounted(TableCoordinator):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self._state.intake.backpressure.has_room_for = lambda filling: True  # type: ignore[method-assign]
+        self._state.intake_limits.backpressure.has_room_for = lambda filling: True  # type: ignore[method-assign]
 
 
 class NeverAsksTheLog(TableCoordinator):

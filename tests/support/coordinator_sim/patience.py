@@ -60,8 +60,8 @@ class Patience:
             case instructions.Send(_, generation, instructions.Attach(membership)) if (
                 generation > 1 and membership.checkpoint == 1
             ):
-                if membership.intake != self._policy.first_checkpoint_bytes:
-                    raise ViolationError(f"the first checkpoint behind an abort takes {membership.intake} bytes")
+                if membership.intake_bytes != self._policy.first_checkpoint_bytes:
+                    raise ViolationError(f"the first checkpoint behind an abort takes {membership.intake_bytes} bytes")
             case instructions.Send(_, _, instructions.Grant()):
                 if self._aborts > 1 and now - self._aborted_at < self._policy.checkpoint_min_interval - _ROUNDING_S:
                     raise ViolationError(f"{instruction} right behind {self._aborts} aborts in a row")

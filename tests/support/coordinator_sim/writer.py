@@ -126,7 +126,7 @@ class Writer:
                 self.tag = tag
             if tag == self.tag and self.membership is None:
                 self.membership = self.side.memberships[order.membership.checkpoint] = order.membership
-                self._window = order.membership.intake
+                self._window = order.membership.intake_bytes
         elif isinstance(order, instructions.Detach) and tag >= self.tag:
             self._rewind()
             self.released = self.leaving
@@ -141,7 +141,7 @@ class Writer:
         if isinstance(order, instructions.Barrier):
             self.fifo.append(order)
             self.side.memberships[order.next.checkpoint] = order.next
-            self._window, self._in_window = order.next.intake, 0
+            self._window, self._in_window = order.next.intake_bytes, 0
         elif isinstance(order, instructions.Throttle):
             self.stopped = order.stopped is not None
         elif isinstance(order, instructions.Instant):
