@@ -9,8 +9,8 @@ from headgate_tables.face.operation import Plan
 from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi.log.names import log_name
 from headgate_tables.hudi.services.planning.choose import choose_slices, operation_of
-from headgate_tables.hudi.services.planning.due import MaintenanceState, Step, due_steps
 from headgate_tables.hudi.services.planning.live_slices import LiveSlices
+from headgate_tables.hudi.services.planning.next_steps import MaintenanceState, Step, next_steps
 from headgate_tables.hudi.services.planning.urgency import overdue_since
 from headgate_tables.hudi.services.retention.archiving import choose_archivable, straddling_instants
 from headgate_tables.hudi.services.retention.cleaning import Cleanable, choose_dead_files
@@ -259,7 +259,7 @@ class SimulatedTable:
         readable = retained.completion if retained else ""
         straddler = self.live.straddling(readable or NEVER, list(self.savepoints.values()))
         state = MaintenanceState(
-            due=len(self.live.due),
+            due_slices=len(self.live.due),
             urgent=self.live.urgent,
             planned_ago=self.commits - self.planned_at,
             replacing=self.replacing,
@@ -269,7 +269,7 @@ class SimulatedTable:
             completed=len(self.timeline.completed),
             archivable=len(self.choose_archivable({straddler} if straddler else set())),
         )
-        return due_steps(state, self.settings)
+        return next_steps(state, self.settings)
 
     def maintain(self) -> None:
         """One step, the first that has something to do."""

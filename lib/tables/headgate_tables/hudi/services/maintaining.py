@@ -6,8 +6,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from headgate_tables.face.operation import OperationResult, Plan
 from headgate_tables.face.results import MaintenanceResult, SliceLogSize
-from headgate_tables.hudi.services.planning.due import BUNCH, MaintenanceState, Step, due_steps
 from headgate_tables.hudi.services.planning.live_slices import LiveSlices
+from headgate_tables.hudi.services.planning.next_steps import BUNCH, MaintenanceState, Step, next_steps
 from headgate_tables.hudi.services.planning.plans import overdue, plan_compaction
 from headgate_tables.hudi.services.retention.horizon import age_horizon, earliest_retained
 from headgate_tables.hudi.services.retention.trimming import archive, clean
@@ -45,7 +45,7 @@ class Maintainer:
             return MaintenanceResult(more=True)
         slices = self._known(table)
         slices.advance(table.clock.now_ms(), overdue(table))
-        for each in due_steps(self._state(table, slices), table.settings):
+        for each in next_steps(self._state(table, slices), table.settings):
             done = self._do(each, table)
             if done.did:
                 return done
@@ -140,7 +140,7 @@ class Maintainer:
         ]
         free = bisect_left(sorted(timeline.completed), min([*walls, *([retained.time] if retained else [])], default=NEVER))
         return MaintenanceState(
-            due=len(slices.due),
+            due_slices=len(slices.due),
             urgent=slices.urgent,
             planned_ago=BUNCH if now - self._planned_ms >= LONGEST_WAIT_MS else self._planned_ago,
             replacing=self._replacing,

@@ -25,14 +25,14 @@ class Step(enum.Enum):
 class MaintenanceState:
     """What the owner knows after a commit without reading any file.
 
-    ``due``: slices that are due for compaction; ``urgent``: one of them cannot wait for others (see ``LiveSlices``).
+    ``due_slices``: slices that are due for compaction; ``urgent``: one of them cannot wait for others (see ``LiveSlices``).
     ``planned_ago``, ``cleaned_ago``: delta commits since the last PLAN and CLEAN. ``replacing``: completion times of
     compactions and replacecommits that no CLEAN has considered yet, oldest first. ``readable``: the completion time of the
     oldest commit to read as of. ``kept``: files that the last CLEAN kept for readers and savepoints. ``completed``: instants
     on the active timeline; ``archivable``: how many of them nothing holds back.
     """
 
-    due: int = 0
+    due_slices: int = 0
     urgent: bool = False
     planned_ago: int = 0
     replacing: Sequence[str] = ()
@@ -43,14 +43,14 @@ class MaintenanceState:
     archivable: int = 0
 
 
-def due_steps(state: MaintenanceState, settings: TableSettings) -> list[Step]:
+def next_steps(state: MaintenanceState, settings: TableSettings) -> list[Step]:
     """Steps in the order of their urgency; when the first turns out to have nothing to do, the next one may run."""
     steps: list[Step] = []
     # First, because it is rare and keeps readers' listings short; a few instants at a time are not worth a file of history.
     batch = min(BUNCH, settings.archive_max - settings.archive_min)
     if settings.archive_automatic and archiving_is_due(state.completed, settings) and state.archivable >= batch:
         steps.append(Step.ARCHIVE)
-    if state.due and (state.urgent or state.planned_ago >= BUNCH):
+    if state.due_slices and (state.urgent or state.planned_ago >= BUNCH):
         steps.append(Step.PLAN)
     if settings.clean_automatic and _something_to_clean(state):
         steps.append(Step.CLEAN)
