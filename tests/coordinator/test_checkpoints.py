@@ -22,13 +22,13 @@ from headgate_coordinator.core.instructions import (
     Alarm,
     Attach,
     Barrier,
-    Commit,
+    CommitCheckpoint,
     Decided,
     DropCheckpoint,
     Grant,
-    Instant,
     IssueInstant,
     Send,
+    UseInstant,
 )
 from headgate_coordinator.core.policy import CheckpointPolicy
 from support.one_table import OneTable, joined, loaded, membership, only, orders
@@ -43,11 +43,13 @@ def test_a_checkpoint_with_rows_is_issued_ended_committed_and_told_in_this_order
     table.grant("a", "orders")
     assert table.tell(loaded("a")) == []
     assert table.tell(InstantAsked("a", 1, 1)) == [IssueInstant(1, 1)]
-    assert table.tell(table.issued(1)) == [Send("a", 1, Instant(1, "instant 1"))]
+    assert table.tell(table.issued(1)) == [Send("a", 1, UseInstant(1, "instant 1"))]
     assert table.core.deadline() == 0.5
     assert table.tell(Tick(), after=0.5) == [Send("a", 1, Barrier(1, membership(2, "a")))]
     assert table.tell(table.barrier("a", 1, {"orders": 9}, 100)) == []
-    assert table.tell(table.flushed("a", 1, ["one", "two"])) == [Commit(1, 1, ["one", "two"], {"orders": (1, 9, "ann")})]
+    assert table.tell(table.flushed("a", 1, ["one", "two"])) == [
+        CommitCheckpoint(1, 1, ["one", "two"], {"orders": (1, 9, "ann")})
+    ]
     assert table.tell(SlotWon(1, 1)) == [Send("a", 1, Decided(1, queryable=False))]
     assert table.tell(Published(1, 1), after=0.25) == [Send("a", 1, Decided(1, queryable=True))]
     assert table.core.last_checkpoint == LastCheckpoint(0.25, 2, 100)
@@ -58,7 +60,7 @@ def test_ro5_offsets_without_rows_are_committed_without_an_instant() -> None:
     table.grant("a", "orders")
     table.tell(CheckpointAsked("a", 1), after=0.5)
     out = table.tell(table.barrier("a", 1, {"orders": 9}), table.flushed("a", 1))
-    assert out == [Commit(1, 1, [], {"orders": (1, 9, "ann")})]
+    assert out == [CommitCheckpoint(1, 1, [], {"orders": (1, 9, "ann")})]
 
 
 def test_ro5_a_checkpoint_with_nothing_writes_nothing_and_is_decided_for_those_who_wait() -> None:
@@ -86,16 +88,16 @@ def test_ro5_an_instant_that_no_file_needs_is_dropped_before_the_offsets_are_com
     table.grant("a", "orders")
     table.tell(InstantAsked("a", 1, 1), table.issued(1), CheckpointAsked("a", 1), Tick(), after=0.5)
     out = table.tell(table.barrier("a", 1, {"orders": 9}), table.flushed("a", 1))
-    assert out == [DropCheckpoint(1, 1), Commit(1, 1, [], {"orders": (1, 9, "ann")})]
+    assert out == [DropCheckpoint(1, 1), CommitCheckpoint(1, 1, [], {"orders": (1, 9, "ann")})]
 
 
 def test_a_checkpoint_waits_for_its_instant_so_that_a_refusal_is_never_mistaken() -> None:
-    """A refused IssueInstant behind a Commit of the same checkpoint would look as if the commit had been refused."""
+    """A refused IssueInstant behind a CommitCheckpoint of the same checkpoint would look as if the commit had been refused."""
     table = OneTable("a")
     table.grant("a", "orders")
     table.tell(InstantAsked("a", 1, 1), CheckpointAsked("a", 1), Tick(), after=0.5)
     assert table.tell(table.barrier("a", 1, {"orders": 9}), table.flushed("a", 1)) == []
-    assert only(Commit, table.tell(table.issued(1))) == [Commit(1, 1, [], {"orders": (1, 9, "ann")})]
+    assert only(CommitCheckpoint, table.tell(table.issued(1))) == [CommitCheckpoint(1, 1, [], {"orders": (1, 9, "ann")})]
 
 
 def test_only_channels_whose_offset_grew_are_in_the_commit() -> None:
@@ -104,7 +106,7 @@ def test_only_channels_whose_offset_grew_are_in_the_commit() -> None:
     table.grant("a", "idle", incarnation=1)
     table.tell(CheckpointAsked("a", 1), after=0.5)
     out = table.tell(table.barrier("a", 1, {"orders": 60, "idle": 5}), table.flushed("a", 1))
-    assert out == [Commit(1, 1, [], {"orders": (3, 60, "ann")})]
+    assert out == [CommitCheckpoint(1, 1, [], {"orders": (3, 60, "ann")})]
 
 
 def test_ex2_ro3_a_checkpoint_is_complete_when_every_member_reported_as_both_sides() -> None:
@@ -119,7 +121,7 @@ def test_ro1_the_next_barrier_waits_until_the_older_checkpoint_is_decided() -> N
     table.grant("a", "orders")
     table.tell(CheckpointAsked("a", 1), Tick(), after=0.5)
     assert table.tell(CheckpointAsked("a", 1), Tick(), after=29.0) == []
-    assert only(Commit, table.tell(table.barrier("a", 1, {"orders": 1}), table.flushed("a", 1)))
+    assert only(CommitCheckpoint, table.tell(table.barrier("a", 1, {"orders": 1}), table.flushed("a", 1)))
     assert table.tell(SlotWon(1, 1)) == [Send("a", 1, Decided(1, queryable=False)), Send("a", 1, Barrier(2, membership(3, "a")))]
 
 
@@ -135,7 +137,7 @@ def test_tm5_instants_are_issued_in_checkpoint_order_though_the_younger_checkpoi
 def test_the_instant_is_told_to_all_members_of_the_checkpoint() -> None:
     table = OneTable("a", "b")
     table.tell(InstantAsked("b", 1, 2))
-    assert table.tell(InstantIssued(1, 2, "007")) == [Send("a", 1, Instant(2, "007")), Send("b", 1, Instant(2, "007"))]
+    assert table.tell(InstantIssued(1, 2, "007")) == [Send("a", 1, UseInstant(2, "007")), Send("b", 1, UseInstant(2, "007"))]
 
 
 def test_ro7_a_writer_that_joins_gets_the_next_checkpoint_and_the_others_learn_it_with_their_barrier() -> None:
@@ -264,12 +266,12 @@ def test_a_refused_commit_is_sent_again_with_the_same_files_after_growing_pauses
     table = OneTable("a")
     table.grant("a", "orders")
     table.tell(CheckpointAsked("a", 1), Tick(), after=0.5)
-    (sent,) = only(Commit, table.commit(1, "a", {"orders": 9}))
+    (sent,) = only(CommitCheckpoint, table.commit(1, "a", {"orders": 9}))
     for pause in (0.5, 1.0, 2.0, 4.0, 8.0, 10.0, 10.0):
         alarms = only(Alarm, table.tell(CommitRefused(1, 1, "the store is full")))
         assert ["the store is full" in alarm.text for alarm in alarms] == [True] * (pause == 0.5), "said once"
         assert table.core.deadline() == table.now + pause
-        assert only(Commit, table.tell(Tick(), after=pause / 2)) == []
+        assert only(CommitCheckpoint, table.tell(Tick(), after=pause / 2)) == []
         assert table.tell(Tick(), after=pause / 2) == [sent]
     table.decide(1)
     assert table.core.generation == 1
@@ -422,7 +424,7 @@ def test_a_report_of_a_channel_that_nobody_opened_is_never_committed() -> None:
     table = OneTable("a")
     table.tell(CheckpointAsked("a", 1), Tick(), after=0.5)
     out = table.tell(table.barrier("a", 1, {"ghost": 9}), table.flushed("a", 1, ["file"]))
-    assert only(Commit, out) == []
+    assert only(CommitCheckpoint, out) == []
     assert table.core.generation == 2
 
 

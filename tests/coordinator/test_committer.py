@@ -18,7 +18,7 @@ from headgate_coordinator.core.events import (
     SliceFigures,
     SlotWon,
 )
-from headgate_coordinator.core.instructions import AskLog, Commit, DropCheckpoint, IssueInstant, WinOffsets
+from headgate_coordinator.core.instructions import AskLog, CommitCheckpoint, DropCheckpoint, IssueInstant, WinOffsets
 from headgate_coordinator.tables.committer import Committer, forget_idle_channels
 from headgate_coordinator.tables.work import Maintain, RunService, Work
 from headgate_tables.commitlog.records import ChannelRecord
@@ -114,7 +114,7 @@ def test_a_commit_is_won_then_published_and_read(owner: Owner, tmp_path: Path) -
         seen.append((type(event).__name__, any(instant in name and "_" in name for name in timeline(tmp_path))))
 
     owner.on_event = look
-    owner.do(Commit(1, 1, files, {"c": (1, 7, "me")}))
+    owner.do(CommitCheckpoint(1, 1, files, {"c": (1, 7, "me")}))
     assert seen == [("SlotWon", False), ("Published", True)]
     reopened = open_table(f"file://{tmp_path}/table")
     assert notes(reopened) == {"a": "x"}
@@ -126,7 +126,7 @@ def test_a_commit_is_won_then_published_and_read(owner: Owner, tmp_path: Path) -
 
 @pytest.mark.parametrize(
     "work",
-    [Commit(1, 1, [], {"c": (2, 9, "me")}), WinOffsets(1, {"c": (2, 9, "me")})],
+    [CommitCheckpoint(1, 1, [], {"c": (2, 9, "me")}), WinOffsets(1, {"c": (2, 9, "me")})],
     ids=["a checkpoint without rows", "an open"],
 )
 def test_offsets_stand_in_a_slot_before_anybody_hears_of_them(owner: Owner, tmp_path: Path, work: Work) -> None:
@@ -142,7 +142,7 @@ def test_a_checkpoint_of_offsets_that_the_store_refuses_is_told_as_refused_and_a
     def refuse(path: str) -> Outcome | None:
         raise StoreUnavailableError("busy", fix="later")
 
-    work = Commit(1, 1, [], {"c": (1, 1, "me")})
+    work = CommitCheckpoint(1, 1, [], {"c": (1, 1, "me")})
     owner.store.before_create = refuse
     (refused,) = owner.do(work)
     assert isinstance(refused, CommitRefused)
@@ -165,7 +165,7 @@ def test_an_instant_whose_announcement_failed_is_given_up_with_its_checkpoint(ow
     owner.store.before_create = lambda path: None
     assert owner.do(DropCheckpoint(1, 1)) == []
     instant = owner.instant(1)
-    owner.do(Commit(1, 1, owner.files(instant, ("a", 1, "x")), {}))
+    owner.do(CommitCheckpoint(1, 1, owner.files(instant, ("a", 1, "x")), {}))
     owner.committer.tidy()
     assert lost not in timeline(tmp_path)
     assert notes(open_table(f"file://{tmp_path}/table")) == {"a": "x"}
@@ -175,7 +175,7 @@ def test_who_is_alone_with_the_table_finds_no_checkpoint_open_and_committed_ones
     owner: Owner, tmp_path: Path
 ) -> None:
     """Rule CH8: a restore must not meet a transaction of a checkpoint."""
-    owner.do(Commit(1, 1, owner.files(owner.instant(1), ("a", 1, "x")), {}))
+    owner.do(CommitCheckpoint(1, 1, owner.files(owner.instant(1), ("a", 1, "x")), {}))
     lost = owner.instant(2)
     answers: list[object] = []
     owner.committer.finish_with(RunService(lambda table: answers.append(table.tidy()), answers.append))
@@ -236,7 +236,7 @@ def test_the_fullest_slice_is_reported_behind_each_commit_once_the_slices_were_c
     told: list[SliceFigures] = []
     owner.on_event = lambda event: told.append(event) if isinstance(event, SliceFigures) else None
     for checkpoint in (1, 2, 3):
-        owner.do(Commit(1, checkpoint, owner.files(owner.instant(checkpoint), ("a", checkpoint, "x")), {}))
+        owner.do(CommitCheckpoint(1, checkpoint, owner.files(owner.instant(checkpoint), ("a", checkpoint, "x")), {}))
         assert len(told) == (checkpoint if checkpoint > 1 else 0)
         while not told:
             owner.do(Maintain())
@@ -249,11 +249,11 @@ def test_a_commit_that_leaves_the_fullest_slice_as_it_is_is_reported_too(owner: 
     told: list[SliceFigures] = []
     owner.on_event = lambda event: told.append(event) if isinstance(event, SliceFigures) else None
     for checkpoint in (1, 2):
-        owner.do(Commit(1, checkpoint, owner.files(owner.instant(checkpoint), ("a", checkpoint, "x" * 1000)), {}))
+        owner.do(CommitCheckpoint(1, checkpoint, owner.files(owner.instant(checkpoint), ("a", checkpoint, "x" * 1000)), {}))
     while not told:
         owner.do(Maintain())
     told.clear()
-    owner.do(Commit(1, 3, owner.files(owner.instant(3), ("a", 1, "x"), part="q"), {}))
+    owner.do(CommitCheckpoint(1, 3, owner.files(owner.instant(3), ("a", 1, "x"), part="q"), {}))
     (figures,) = told
     assert figures.files == 2
 
@@ -264,18 +264,21 @@ def test_ro10_a_commit_with_a_file_that_is_not_there_decides_nothing_and_says_wh
     there, gone = (owner.files(instant, ("a", 1, "x"), part=part)[0] for part in ("p", "q"))
     owner.store.delete([gone.file.stage])
     before = slots(tmp_path)
-    (refused,) = owner.do(Commit(1, 1, [there, gone], {"c": (1, 1, "me")}))
+    (refused,) = owner.do(CommitCheckpoint(1, 1, [there, gone], {"c": (1, 1, "me")}))
     assert refused == FilesRefused(1, 1, {1: f"{gone.stat.path} is reported with {gone.stat.size} bytes, and is not there"})
     assert slots(tmp_path) == before
     owner.do(DropCheckpoint(1, 1))
-    assert owner.do(Commit(2, 1, owner.files(owner.instant(1, 2), ("a", 1, "x")), {})) == [SlotWon(2, 1), Published(2, 1)]
+    assert owner.do(CommitCheckpoint(2, 1, owner.files(owner.instant(1, 2), ("a", 1, "x")), {})) == [
+        SlotWon(2, 1),
+        Published(2, 1),
+    ]
 
 
 def test_ro10_a_table_whose_folder_is_gone_makes_nobody_a_liar(owner: Owner, tmp_path: Path) -> None:
     files = owner.files(owner.instant(1), ("a", 1, "x"))
     (tmp_path / "table").rename(tmp_path / "elsewhere")
     with pytest.raises(TableGoneError):
-        owner.do(Commit(1, 1, files, {}))
+        owner.do(CommitCheckpoint(1, 1, files, {}))
     assert owner.events == []
 
 
@@ -284,13 +287,13 @@ def test_two_checkpoints_are_open_at_once_and_commit_in_order(owner: Owner, tmp_
     assert first < second
     young = owner.files(second, ("b", 1, "y"))
     old = owner.files(first, ("a", 1, "x"))
-    assert owner.do(Commit(1, 1, old, {})) == [SlotWon(1, 1), Published(1, 1)]
-    assert owner.do(Commit(1, 2, young, {})) == [SlotWon(1, 2), Published(1, 2)]
+    assert owner.do(CommitCheckpoint(1, 1, old, {})) == [SlotWon(1, 1), Published(1, 1)]
+    assert owner.do(CommitCheckpoint(1, 2, young, {})) == [SlotWon(1, 2), Published(1, 2)]
     assert notes(open_table(f"file://{tmp_path}/table")) == {"a": "x", "b": "y"}
 
 
 def test_offsets_alone_win_a_slot_and_publish_no_instant(owner: Owner, tmp_path: Path) -> None:
-    assert owner.do(Commit(1, 1, [], {"c": (2, 9, "me")})) == [SlotWon(1, 1), Published(1, 1)]
+    assert owner.do(CommitCheckpoint(1, 1, [], {"c": (2, 9, "me")})) == [SlotWon(1, 1), Published(1, 1)]
     assert timeline(tmp_path) == []
     assert open_table(f"file://{tmp_path}/table").channels == {"c": ChannelRecord(2, 9, "me", NOW_MS)}
 
@@ -299,8 +302,8 @@ def test_an_instant_without_files_is_never_completed(owner: Owner, tmp_path: Pat
     """Rule RO5: a younger checkpoint asked first, so that the empty one has an instant too."""
     empty, full = owner.instant(1), owner.instant(2)
     files = owner.files(full, ("a", 1, "x"))
-    assert owner.do(Commit(1, 1, [], {"c": (1, 1, "me")})) == [SlotWon(1, 1), Published(1, 1)]
-    assert owner.do(Commit(1, 2, files, {})) == [SlotWon(1, 2), Published(1, 2)]
+    assert owner.do(CommitCheckpoint(1, 1, [], {"c": (1, 1, "me")})) == [SlotWon(1, 1), Published(1, 1)]
+    assert owner.do(CommitCheckpoint(1, 2, files, {})) == [SlotWon(1, 2), Published(1, 2)]
     assert not [name for name in timeline(tmp_path) if name.startswith(f"{empty}_")]
     assert notes(open_table(f"file://{tmp_path}/table")) == {"a": "x"}
     owner.committer.tidy()
@@ -309,7 +312,7 @@ def test_an_instant_without_files_is_never_completed(owner: Owner, tmp_path: Pat
 
 def test_nothing_at_all_writes_nothing(owner: Owner, tmp_path: Path) -> None:
     before = slots(tmp_path)
-    assert owner.do(Commit(1, 1, [], {})) == [SlotWon(1, 1), Published(1, 1)]
+    assert owner.do(CommitCheckpoint(1, 1, [], {})) == [SlotWon(1, 1), Published(1, 1)]
     assert slots(tmp_path) == before
 
 
@@ -320,7 +323,7 @@ def test_a_dropped_checkpoint_is_dead_and_the_next_has_an_instant_of_its_own(own
     again = owner.instant(1, generation=2)
     assert again > lost
     files = owner.files(again, ("a", 1, "kept"))
-    assert owner.do(Commit(2, 1, files, {})) == [SlotWon(2, 1), Published(2, 1)]
+    assert owner.do(CommitCheckpoint(2, 1, files, {})) == [SlotWon(2, 1), Published(2, 1)]
     assert notes(open_table(f"file://{tmp_path}/table")) == {"a": "kept"}
     owner.committer.tidy()
     assert not [name for name in timeline(tmp_path) if name.startswith(lost)]
@@ -344,9 +347,11 @@ def test_what_a_store_refuses_for_certain_is_refused_and_can_be_tried_again(owne
         raise StoreUnavailableError("busy", fix="later")
 
     files = owner.files(owner.instant(1), ("a", 1, "x")) if work == "commit" else []
-    asked = {"instant": IssueInstant(1, 1), "commit": Commit(1, 1, files, {}), "offsets": WinOffsets(1, {"c": (1, 0, "me")})}[
-        work
-    ]
+    asked = {
+        "instant": IssueInstant(1, 1),
+        "commit": CommitCheckpoint(1, 1, files, {}),
+        "offsets": WinOffsets(1, {"c": (1, 0, "me")}),
+    }[work]
     owner.store.before_create = refuse
     (refused,) = owner.do(asked)
     assert isinstance(refused, {"instant": InstantRefused, "commit": CommitRefused, "offsets": OffsetsRefused}[work])
@@ -369,7 +374,11 @@ def test_a_denial_is_an_alarm_until_a_slot_is_won_again_and_nobody_has_to_send_r
         raise StoreDeniedError(f"{path}: Read-only file system", fix="Remount it.")
 
     files = owner.files(owner.instant(1), ("a", 1, "x")) if work == "commit" else []
-    asked = {"instant": IssueInstant(1, 2), "commit": Commit(1, 1, files, {}), "offsets": WinOffsets(1, {"c": (1, 0, "me")})}
+    asked = {
+        "instant": IssueInstant(1, 2),
+        "commit": CommitCheckpoint(1, 1, files, {}),
+        "offsets": WinOffsets(1, {"c": (1, 0, "me")}),
+    }
     owner.store.before_create = deny
     (refused,) = owner.do(asked[work])
     assert isinstance(refused, {"instant": InstantRefused, "commit": CommitRefused, "offsets": OffsetsRefused}[work])
@@ -393,7 +402,7 @@ def test_a_commit_that_is_won_and_cannot_be_published_was_decided(owner: Owner, 
     owner.store.before_create = refuse_timeline
     owner.events.clear()
     with pytest.raises(OutcomeUnknownError):
-        owner.committer.execute(Commit(1, 1, files, {"c": (1, 1, "me")}))
+        owner.committer.execute(CommitCheckpoint(1, 1, files, {"c": (1, 1, "me")}))
     assert owner.events == [SlotWon(1, 1)]
     successor = Owner(tmp_path, "two")
     assert notes(successor.table) == {"a": "x"}
@@ -405,7 +414,7 @@ def test_a_deposed_owner_commits_nothing_more(owner: Owner, tmp_path: Path) -> N
     successor = Owner(tmp_path, "two")
     assert successor.table.epoch == owner.table.epoch + 1
     with pytest.raises(DeposedError):
-        owner.committer.execute(Commit(1, 1, files, {"c": (1, 1, "me")}))
+        owner.committer.execute(CommitCheckpoint(1, 1, files, {"c": (1, 1, "me")}))
     assert owner.events == [InstantIssued(1, 1, owner.events[0].instant)]  # type: ignore[union-attr]
     assert notes(successor.table) == {}
     assert successor.table.channels == {}
@@ -430,7 +439,7 @@ def test_channels_that_were_idle_for_long_are_forgotten(owner: Owner, tmp_path: 
 
 def test_the_newest_commit_is_known_after_a_takeover(owner: Owner, tmp_path: Path) -> None:
     instant = owner.instant(1)
-    owner.do(Commit(1, 1, owner.files(instant, ("a", 1, "x")), {}))
+    owner.do(CommitCheckpoint(1, 1, owner.files(instant, ("a", 1, "x")), {}))
     successor = Owner(tmp_path, "two")
     successor.committer.load_past()
     assert successor.committer.last_commit.instant == instant

@@ -2,7 +2,7 @@
 
 from headgate_coordinator.core.events import CheckpointAsked, EndAsked, InstantAsked, OffsetsWon, Published, SlotWon, Tick
 from headgate_coordinator.core.instructions import (
-    Commit,
+    CommitCheckpoint,
     Decided,
     Detach,
     Drained,
@@ -31,7 +31,7 @@ def test_checkpoints_that_are_not_sent_are_given_up() -> None:
     table.tell(InstantAsked("a", 1, 2), table.issued(2))
     out = table.tell(table.barrier("a", 1, {"orders": 60}), END)
     assert only(DropCheckpoint, out) == [DropCheckpoint(1, 1), DropCheckpoint(1, 2)]
-    assert only(Commit, out) == []
+    assert only(CommitCheckpoint, out) == []
     assert out[-1] == Drained()
 
 
@@ -39,7 +39,7 @@ def test_ro2_a_checkpoint_whose_slot_is_sent_is_decided_first_and_nobody_hears_o
     table = OneTable("a", channels=KNOWN)
     table.grant("a", "orders", incarnation=3)
     table.tell(CheckpointAsked("a", 1), after=1)
-    assert only(Commit, table.commit(1, "a", {"orders": 60}))
+    assert only(CommitCheckpoint, table.commit(1, "a", {"orders": 60}))
     assert only(Drained, table.tell(END)) == []
     assert only(Drained, table.tell(SlotWon(1, 1))) == []
     out = table.tell(Published(1, 1))

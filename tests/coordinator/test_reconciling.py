@@ -16,7 +16,7 @@ from headgate_coordinator.core.events import (
     WriterLeaving,
     WriterLost,
 )
-from headgate_coordinator.core.instructions import Alarm, Attach, Barrier, Commit, Detach, DropCheckpoint, Grant
+from headgate_coordinator.core.instructions import Alarm, Attach, Barrier, CommitCheckpoint, Detach, DropCheckpoint, Grant
 from headgate_coordinator.core.reconciling import (
     Disagreement,
     Finding,
@@ -149,7 +149,7 @@ def test_ro10_a_checkpoint_that_does_not_add_up_is_aborted_and_the_figures_are_i
         table.barrier("a", number, {"orders": 249}, handed={"b": 249}), table.flushed("a", number), table.barrier("b", number)
     )
     out = table.tell(table.flushed("b", number))
-    assert only(Commit, out) == []
+    assert only(CommitCheckpoint, out) == []
     assert (table.core.generation, table.core.refuted) == (2, 1)
     assert orders(Attach, out)[0][1].membership.members == (("a", "a:1"), ("b", "b:1")), "once is no reason to exclude"
     (alarm,) = only(Alarm, out)
@@ -169,7 +169,8 @@ def test_ro10_a_writer_whose_reports_do_not_add_up_again_is_excluded_and_the_oth
     table.grant("c", "orders")
     table.tell(table.barrier("a", number, handed={"c": 5}), table.flushed("a", number))
     assert only(
-        Commit, table.tell(table.barrier("c", number, {"orders": 5}), table.flushed("c", number, ["f"], received={"a": 5}))
+        CommitCheckpoint,
+        table.tell(table.barrier("c", number, {"orders": 5}), table.flushed("c", number, ["f"], received={"a": 5})),
     )
 
 
@@ -243,7 +244,7 @@ def test_ro10_an_offset_of_a_channel_that_another_writer_has_aborts_the_checkpoi
     number = end_checkpoint(table)
     table.tell(table.barrier("a", number), table.flushed("a", number), table.barrier("b", number, {"orders": 1_000}))
     out = table.tell(table.flushed("b", number))
-    assert only(Commit, out) == []
+    assert only(CommitCheckpoint, out) == []
     assert "writer b reported an offset of channel 'orders', which it does not hold" in only(Alarm, out)[0].text
 
 
@@ -253,7 +254,7 @@ def test_ro10_an_offset_is_judged_when_it_is_reported_not_when_the_checkpoint_is
     table.tell(table.barrier("b", number, {"orders": 1_000}), table.barrier("a", number), table.flushed("a", number))
     table.grant("b", "orders")
     out = table.tell(table.flushed("b", number))
-    assert only(Commit, out) == []
+    assert only(CommitCheckpoint, out) == []
     assert table.core.generation == 2
 
 
@@ -263,7 +264,7 @@ def test_ro10_the_offset_of_a_hold_that_has_ended_counts_until_its_checkpoint_is
     number = end_checkpoint(table)
     table.tell(table.ended("a", "orders", hold, uncommitted=True))
     out = table.tell(table.barrier("a", number, {"orders": 9}), table.flushed("a", number))
-    assert only(Commit, out) == [Commit(1, number, [], {"orders": (1, 9, "ann")})]
+    assert only(CommitCheckpoint, out) == [CommitCheckpoint(1, number, [], {"orders": (1, 9, "ann")})]
 
 
 def with_files(table: OneTable) -> int:
@@ -274,7 +275,7 @@ def with_files(table: OneTable) -> int:
         out = table.tell(
             table.barrier(writer, number, handed={writer: 5}), table.flushed(writer, number, files, received={writer: 5})
         )
-    assert only(Commit, out)[0].files == ["one", "two", "three"]
+    assert only(CommitCheckpoint, out)[0].files == ["one", "two", "three"]
     return number
 
 

@@ -10,7 +10,7 @@ from headgate_coordinator.core.events import (
     WaitsForRoom,
     WriterLost,
 )
-from headgate_coordinator.core.instructions import Alarm, Attach, Commit, Decided
+from headgate_coordinator.core.instructions import Alarm, Attach, CommitCheckpoint, Decided
 from headgate_coordinator.core.writer_records import SILENT_AT
 from support.one_table import OneTable, joined, loaded, only, orders
 
@@ -54,7 +54,7 @@ def test_ro11_a_writer_that_alone_holds_up_checkpoint_after_checkpoint_is_exclud
     number = begin_flush(table)
     table.tell(InstantAsked("c", table.core.generation, number), table.issued(number))
     table.tell(table.barrier("a", number, handed={"c": 5}), table.barrier("c", number), table.flushed("a", number))
-    assert only(Commit, table.tell(table.flushed("c", number, ["f"], received={"a": 5})))
+    assert only(CommitCheckpoint, table.tell(table.flushed("c", number, ["f"], received={"a": 5})))
 
 
 def test_ro11_the_others_and_the_excluded_writer_hear_of_the_new_membership() -> None:

@@ -136,7 +136,7 @@ class CheckpointSteps:
         match instruction:
             case instructions.IssueInstant():
                 self._reached("filling_begun")
-            case instructions.Commit(files=[_, *_]):
+            case instructions.CommitCheckpoint(files=[_, *_]):
                 self._reached("all_statuses_in")
             case instructions.Send(_, generation, instructions.Attach(membership) | instructions.Barrier(_, membership)):
                 self._member_of(generation, membership)

@@ -67,7 +67,7 @@ class OneTable:
         return int(order.hold)  # type: ignore[union-attr]
 
     def commit(self, checkpoint: int, writer: str, offsets: Mapping[str, int], *, size: int = 100) -> list[Instruction]:
-        """The only member's checkpoint with one file, up to the Commit."""
+        """The only member's checkpoint with one file, up to the CommitCheckpoint."""
         self.tell(InstantAsked(writer, self.core.generation, checkpoint), self.issued(checkpoint))
         return self.tell(self.barrier(writer, checkpoint, offsets, size), self.flushed(writer, checkpoint, ["file"]))
 

@@ -8,7 +8,7 @@ from headgate_coordinator.core import events
 from headgate_coordinator.core.checkpoint_trigger import CheckpointTrigger
 from headgate_coordinator.core.checkpoints import Checkpoint, Phase
 from headgate_coordinator.core.events import CommitRefused, InstantRefused, OfCheckpoint
-from headgate_coordinator.core.instructions import Alarm, Commit, Decided, Instant
+from headgate_coordinator.core.instructions import Alarm, CommitCheckpoint, Decided, UseInstant
 from headgate_coordinator.core.reconciling import Finding, writers_at_fault
 from headgate_coordinator.core.table_state import TableState
 from headgate_coordinator.core.writer_records import SILENT_AT
@@ -53,7 +53,7 @@ class CheckpointCommits:
             state.drop_transaction(complete)
         if complete.needs_slot:
             complete.phase = Phase.SENT
-            state.out.append(Commit(complete.generation, complete.number, files, complete.channels))
+            state.out.append(CommitCheckpoint(complete.generation, complete.number, files, complete.channels))
         else:
             self._won(complete)
             self._publish_empty()
@@ -101,7 +101,7 @@ class CheckpointCommits:
                 named.note_instant(state.now)
                 if state.checkpoints.flushing is None or not state.checkpoints.flushing.is_complete:
                     state.retry.note_success()
-                state.send_to_members(named, Instant(event.checkpoint, event.instant))
+                state.send_to_members(named, UseInstant(event.checkpoint, event.instant))
             case InstantRefused():
                 state.drop_transaction(named)
                 named.instant_asked = False

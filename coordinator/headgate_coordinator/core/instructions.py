@@ -43,7 +43,7 @@ class Barrier:
 
 
 @dataclass(frozen=True, slots=True)
-class Instant:
+class UseInstant:
     """Files of the checkpoint may be written under this instant."""
 
     checkpoint: int
@@ -130,7 +130,7 @@ class RefuseSlices:
     slices: Sequence[RefusedSlice]
 
 
-Order: TypeAlias = Attach | Barrier | Instant | Decided | Grant | OpenRefused | EndChannel | Detach | Throttle | RefuseSlices
+Order: TypeAlias = Attach | Barrier | UseInstant | Decided | Grant | OpenRefused | EndChannel | Detach | Throttle | RefuseSlices
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ class IssueInstant:
 
 
 @dataclass(frozen=True, slots=True)
-class Commit:
+class CommitCheckpoint:
     """Decides the checkpoint: files under its instant (none was issued when there are no files), and channel records.
 
     ``channels``: name to (incarnation, committed offset, principal). Answered by SlotWon and Published, or CommitRefused.
@@ -204,4 +204,4 @@ class Drained:
     """Everything is decided and no writer is attached: the table may be handed over."""
 
 
-Instruction: TypeAlias = Send | Evict | IssueInstant | Commit | DropCheckpoint | WinOffsets | AskLog | Alarm | Drained
+Instruction: TypeAlias = Send | Evict | IssueInstant | CommitCheckpoint | DropCheckpoint | WinOffsets | AskLog | Alarm | Drained

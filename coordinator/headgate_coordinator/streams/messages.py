@@ -110,7 +110,7 @@ def order_of(to: OrderTarget, generation: int, order: instructions.Order) -> wir
             message.attach.CopyFrom(attach)
         case instructions.Barrier(number, following):
             message.barrier.CopyFrom(wire.Barrier(checkpoint=number, next=_membership(following)))
-        case instructions.Instant(number, instant):
+        case instructions.UseInstant(number, instant):
             message.instant.CopyFrom(wire.Instant(checkpoint=number, instant=instant))
         case instructions.Decided(number, queryable):
             level = wire.LEVEL_QUERYABLE if queryable else wire.LEVEL_DURABLE

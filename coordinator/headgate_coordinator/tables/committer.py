@@ -12,7 +12,7 @@ from typing import assert_never
 from headgate_coordinator.core import events, stuck_slices
 from headgate_coordinator.core.alarms import AlarmKind, StandingAlarm
 from headgate_coordinator.core.events import Event
-from headgate_coordinator.core.instructions import AskLog, Commit, DropCheckpoint, IssueInstant, WinOffsets
+from headgate_coordinator.core.instructions import AskLog, CommitCheckpoint, DropCheckpoint, IssueInstant, WinOffsets
 from headgate_coordinator.core.operations import CompactionEvent, FinishPlan, FinishRefused, PlanClosed, PlanOpened
 from headgate_coordinator.tables.outage import Outage
 from headgate_coordinator.tables.work import Maintain, RunService, Work
@@ -70,7 +70,7 @@ class Committer:
         match work:
             case IssueInstant():
                 self._issue(work)
-            case Commit():
+            case CommitCheckpoint():
                 self._commit(work)
             case DropCheckpoint():
                 self._drop(work.generation, work.checkpoint)
@@ -200,7 +200,7 @@ class Committer:
             return
         self._report(events.InstantIssued(work.generation, work.checkpoint, transaction.instant))
 
-    def _commit(self, work: Commit) -> None:
+    def _commit(self, work: CommitCheckpoint) -> None:
         with self._attempt(_SLOTS) as attempt:
             if false := self._false_files(work):
                 self._report(events.FilesRefused(work.generation, work.checkpoint, false))
@@ -216,7 +216,7 @@ class Committer:
         if work.files:
             self._count_slices(always=True)
 
-    def _false_files(self, work: Commit) -> Mapping[int, str]:
+    def _false_files(self, work: CommitCheckpoint) -> Mapping[int, str]:
         """A slot that names a file which is not there could never be published (rule RO10).
 
         Raises TableGoneError, and DeposedError: a successor has moved the files of writers away (rule W2).
@@ -227,7 +227,7 @@ class Committer:
             self._table.check_owner()
         return false
 
-    def _commit_files(self, work: Commit) -> None:
+    def _commit_files(self, work: CommitCheckpoint) -> None:
         transaction = self._open[work.generation, work.checkpoint]
         if not transaction.statuses:  # an earlier attempt at this commit that was refused has added them
             transaction.add(work.files)
@@ -238,7 +238,7 @@ class Committer:
         del self._open[work.generation, work.checkpoint]
         self.last_commit = LastCommit(result.instant, self._now_ms(), result.files, result.bytes)
 
-    def _commit_offsets(self, work: Commit) -> None:
+    def _commit_offsets(self, work: CommitCheckpoint) -> None:
         """Commits a checkpoint without files: offsets without an instant, or nothing at all (rule RO5)."""
         self._drop(work.generation, work.checkpoint)
         if work.channels:

@@ -269,7 +269,7 @@ class OwnedTable:
                 self._drained = True
             case (
                 instructions.IssueInstant()
-                | instructions.Commit()
+                | instructions.CommitCheckpoint()
                 | instructions.DropCheckpoint()
                 | instructions.WinOffsets()
                 | instructions.AskLog()

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
-from headgate_coordinator.core.instructions import AskLog, Commit, DropCheckpoint, IssueInstant, WinOffsets
+from headgate_coordinator.core.instructions import AskLog, CommitCheckpoint, DropCheckpoint, IssueInstant, WinOffsets
 from headgate_coordinator.core.operations import FinishPlan
 from headgate_tables.errors import FixCall, RetryLater
 from headgate_tables.face.owner import Table
@@ -38,13 +38,13 @@ class Maintain:
     """One step of maintenance that is due: plan a compaction, clean, archive. New plans are reported."""
 
 
-Work: TypeAlias = IssueInstant | Commit | DropCheckpoint | WinOffsets | AskLog | RunService | Maintain | FinishPlan
+Work: TypeAlias = IssueInstant | CommitCheckpoint | DropCheckpoint | WinOffsets | AskLog | RunService | Maintain | FinishPlan
 
 
 def issues_times(work: Work) -> bool:
     """Whether the work waits while the clock is not believed. It waits so that no checkpoint is aborted; an alarm says why."""
     match work:
-        case IssueInstant() | Commit() | WinOffsets() | Maintain() | FinishPlan():
+        case IssueInstant() | CommitCheckpoint() | WinOffsets() | Maintain() | FinishPlan():
             return True
         case DropCheckpoint() | AskLog() | RunService():
             return False
@@ -57,7 +57,7 @@ def leaves_something_due(done: Work, *, more: bool) -> bool:
     match done:
         case Maintain():
             return more
-        case Commit() | FinishPlan():
+        case CommitCheckpoint() | FinishPlan():
             return True
         case IssueInstant() | DropCheckpoint() | WinOffsets() | AskLog() | RunService():
             return False

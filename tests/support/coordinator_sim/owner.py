@@ -110,7 +110,7 @@ class Committer:
                 self.answers.append(events.OffsetsRefused(work.number, "refused"))
             else:
                 self._send(Slot(self._number, "offsets", channels=work.channels), work)
-        elif isinstance(work, instructions.Commit):
+        elif isinstance(work, instructions.CommitCheckpoint):
             self._commit(work, refused)
         elif isinstance(work, instructions.AskLog):
             self._in_doubt = True
@@ -131,7 +131,7 @@ class Committer:
         instant = self._instants[work.generation, work.checkpoint] = f"{self._epoch}.{self._issued}"
         self.answers.append(events.InstantIssued(work.generation, work.checkpoint, instant))
 
-    def _commit(self, work: instructions.Commit, refused: bool) -> None:
+    def _commit(self, work: instructions.CommitCheckpoint, refused: bool) -> None:
         instant = self._instants.get((work.generation, work.checkpoint))
         if bool(work.files) != (instant is not None):
             raise ViolationError(f"{work} with {len(work.files)} files and the instant {instant} (rule RO5)")
@@ -156,7 +156,7 @@ class Committer:
         self._number += 1
         if isinstance(work, instructions.WinOffsets):
             self.answers.append(events.OffsetsWon(work.number))
-        elif isinstance(work, instructions.Commit):
+        elif isinstance(work, instructions.CommitCheckpoint):
             self._instants.pop((work.generation, work.checkpoint), None)
             self.answers.append(events.SlotWon(work.generation, work.checkpoint))
             self._publish.append(events.Published(work.generation, work.checkpoint))

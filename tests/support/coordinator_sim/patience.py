@@ -35,7 +35,7 @@ class Patience:
             case events.InstantRefused():
                 self._refused[instructions.IssueInstant, event.generation] = now
             case events.CommitRefused():
-                self._refused[instructions.Commit, event.generation] = now
+                self._refused[instructions.CommitCheckpoint, event.generation] = now
             case events.SlotWon():  # the store takes slots: what waits for it need not wait longer
                 self._aborts = 0
                 self._refused.clear()
@@ -53,7 +53,7 @@ class Patience:
                 self._blamed = text.split()[1]
             case instructions.Send(process, generation, instructions.Barrier(number)):
                 self._to_pass.setdefault((generation, number), set()).add(process)
-            case instructions.IssueInstant() | instructions.Commit():
+            case instructions.IssueInstant() | instructions.CommitCheckpoint():
                 refused_at = self._refused.pop((type(instruction), instruction.generation), -1e9)
                 if now - refused_at < self._policy.checkpoint_min_interval - _ROUNDING_S:
                     raise ViolationError(f"{instruction} is tried again at once after a refusal")

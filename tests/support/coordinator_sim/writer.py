@@ -144,7 +144,7 @@ class Writer:
             self._window, self._in_window = order.next.intake_bytes, 0
         elif isinstance(order, instructions.Throttle):
             self.stopped = order.stopped is not None
-        elif isinstance(order, instructions.Instant):
+        elif isinstance(order, instructions.UseInstant):
             self.side.instant(order.checkpoint, order.instant)
         elif isinstance(order, instructions.Decided):
             self._decided(order)
