@@ -9,6 +9,7 @@ from headgate_coordinator.core.operations import (
     Attempt,
     AttemptFailed,
     AttemptFinished,
+    AttemptProgressed,
     AttemptReturned,
     CapacityOffered,
     CompactionEvent,
@@ -21,7 +22,6 @@ from headgate_coordinator.core.operations import (
     PlanOpened,
     PlanOutcome,
     PlanProgress,
-    Progressed,
     Run,
     Tick,
 )
@@ -158,7 +158,7 @@ def test_a_store_that_does_not_answer_counts_for_nothing_and_the_pauses_grow() -
     (alarm,) = owner.core.alarms
     assert alarm.text.endswith("is tried again, 9 times so far: it is broken")
     order = owner.run()
-    owner.tell(Progressed("p", order.attempt, 5, 5))
+    owner.tell(AttemptProgressed("p", order.attempt, 5, 5))
     assert owner.core.alarms == []
     owner.fail(order, transient=True)
     assert owner.core.deadline() == owner.now + POLICY.pause, "it answered in between"
@@ -175,8 +175,8 @@ def test_a_slow_attempt_is_left_alone_and_one_that_stands_still_has_failed() -> 
     owner = Owner(PlanOpened("i1", [A], attempts=2))
     slow = owner.run()
     for rows in range(1, 6):
-        assert owner.tell(Progressed("p", slow.attempt, rows, 0), after=POLICY.timeout - 1) == []
-    assert owner.tell(Progressed("p", slow.attempt, 5, 0), after=POLICY.timeout - 1) == [], "alive, but nothing grew"
+        assert owner.tell(AttemptProgressed("p", slow.attempt, rows, 0), after=POLICY.timeout - 1) == []
+    assert owner.tell(AttemptProgressed("p", slow.attempt, 5, 0), after=POLICY.timeout - 1) == [], "alive, but nothing grew"
     assert owner.core.deadline() == owner.now + 1
     assert owner.tell(Tick(), after=1) == [Drop("p", slow.attempt)]
     assert owner.core.counts.failed == 1
@@ -195,7 +195,7 @@ def test_what_a_given_up_attempt_says_about_itself_counts_for_nothing() -> None:
     for late in (
         AttemptFailed("p", old.attempt, "late", False),
         AttemptReturned("p", old.attempt),
-        Progressed("p", old.attempt, 9, 9),
+        AttemptProgressed("p", old.attempt, 9, 9),
         AttemptFailed("p", new.attempt, "not mine", False),
         AttemptFailed("q", old.attempt, "not this one", False),
         AttemptFailed("q", Attempt("i1", 7, 1), "no such operation", False),
@@ -261,9 +261,9 @@ def test_a_plan_without_operations_is_done_at_once() -> None:
 def test_progress_counts_what_is_read_of_what_there_is() -> None:
     owner = Owner(PLAN)
     large = owner.run("p")
-    owner.tell(Progressed("p", large.attempt, 7, 120))
+    owner.tell(AttemptProgressed("p", large.attempt, 7, 120))
     assert owner.core.plans == {"i1": PlanProgress(2, 0, 0, 1, bytes=400, bytes_done=120)}
-    owner.tell(Progressed("p", large.attempt, 8, 999))
+    owner.tell(AttemptProgressed("p", large.attempt, 8, 999))
     assert owner.core.plans["i1"].bytes_done == 300, "never more than there is"
     owner.finish(large)
     assert owner.core.plans == {"i1": PlanProgress(2, 1, 0, 0, bytes=400, bytes_done=300)}

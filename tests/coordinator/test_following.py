@@ -9,11 +9,11 @@ from headgate_coordinator.core.operations import (
     Attempt,
     AttemptFailed,
     AttemptFinished,
+    AttemptProgressed,
     CapacityOffered,
     CompactionEvent,
     PlanClosed,
     PlanOpened,
-    Progressed,
 )
 from headgate_coordinator.services.following import follow_plans
 from headgate_proto.api.v1 import maintenance_pb2 as api
@@ -78,7 +78,7 @@ async def test_the_plan_then_how_far_it_is_then_how_it_ended(told: Told) -> None
     assert [(each.base_bytes, each.log_files, each.log_bytes) for each in first.plans[0].operations] == [(0, 1, 10), (100, 2, 50)]
     waiting = api.CompactionProgress(operations=2, bytes=160, compactors=1)
     assert (await anext(answers)).progress == waiting, "the core has not heard of the plan yet"
-    told.tell(opened(), CapacityOffered("c"), Progressed("c", OF_LARGE, 7, 60))
+    told.tell(opened(), CapacityOffered("c"), AttemptProgressed("c", OF_LARGE, 7, 60))
     assert (await anext(answers)).progress == api.CompactionProgress(
         operations=2, running=1, bytes=160, bytes_done=60, compactors=1
     )

@@ -15,6 +15,7 @@ from headgate_coordinator.core.operations import (
     Attempt,
     AttemptFailed,
     AttemptFinished,
+    AttemptProgressed,
     AttemptReturned,
     CapacityOffered,
     CompactionEvent,
@@ -28,7 +29,6 @@ from headgate_coordinator.core.operations import (
     PlanOpened,
     PlanOutcome,
     PlanProgress,
-    Progressed,
     Run,
     RunningAttempt,
     Tick,
@@ -89,7 +89,7 @@ class Compactions:
                 self._lost(event.process)
             case AttemptFinished():
                 self._finished(event)
-            case Progressed() | AttemptFailed() | AttemptReturned():
+            case AttemptProgressed() | AttemptFailed() | AttemptReturned():
                 self._of_attempt(event)
             case Tick():
                 pass
@@ -165,14 +165,14 @@ class Compactions:
         task.running, task.result = None, event.compacted
         self.counts = replace(self.counts, finished=self.counts.finished + 1)
 
-    def _of_attempt(self, event: Progressed | AttemptFailed | AttemptReturned) -> None:
+    def _of_attempt(self, event: AttemptProgressed | AttemptFailed | AttemptReturned) -> None:
         """Counts only for the attempt that runs now: any other was dropped."""
         task = self._task(event.attempt)
         running = task.running if task else None
         if task is None or running is None or (running.process, running.attempt) != (event.process, event.attempt):
             return
         match event:
-            case Progressed():
+            case AttemptProgressed():
                 self._progressed(task, running, event)
             case AttemptFailed():
                 self._failed(self._plans[event.attempt.instant], task, event)
@@ -181,7 +181,7 @@ class Compactions:
             case _:
                 assert_never(event)
 
-    def _progressed(self, task: OperationTask, running: RunningAttempt, event: Progressed) -> None:
+    def _progressed(self, task: OperationTask, running: RunningAttempt, event: AttemptProgressed) -> None:
         said = (event.rows, event.bytes, event.batches)
         if said != (running.rows, running.bytes, running.batches):
             running.grown_at, task.troubles, task.trouble = self._now, 0, ""

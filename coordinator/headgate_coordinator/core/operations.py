@@ -61,7 +61,7 @@ class CompactorLost:
 
 
 @dataclass(frozen=True, slots=True)
-class Progressed:
+class AttemptProgressed:
     """Rows written and input bytes read so far. ``batches`` grows with all work, also before the first row."""
 
     process: str
@@ -110,7 +110,7 @@ CompactionEvent: TypeAlias = (
     | FinishRefused
     | CapacityOffered
     | CompactorLost
-    | Progressed
+    | AttemptProgressed
     | AttemptFinished
     | AttemptFailed
     | AttemptReturned

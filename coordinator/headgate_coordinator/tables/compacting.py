@@ -74,7 +74,7 @@ class TableCompactions:
     def attempt_progressed(self, session: CompactorSession, attempt: Attempt, progress: wire.AttemptProgress) -> None:
         """Notes the progress of an attempt."""
         done = (progress.rows_done, progress.bytes_done, progress.batches)
-        self._handle(operations.Progressed(session.process, attempt, *done))
+        self._handle(operations.AttemptProgressed(session.process, attempt, *done))
 
     def compactor_lost(self, session: CompactorSession) -> None:
         """Its stream has ended."""
