@@ -12,7 +12,7 @@ from typing import Final
 
 from headgate_proto.api.v1 import errors_pb2
 from headgate_runtime.errors import RpcError, rpc_error
-from headgate_runtime.flatbuffer import DamagedError, Table
+from headgate_runtime.flatbuffer import DamagedError, FlatTable
 
 BYTE, SHORT, INT, LONG = struct.Struct("<B"), struct.Struct("<h"), struct.Struct("<i"), struct.Struct("<q")
 SCHEMA, RECORD_BATCH = 1, 3
@@ -36,13 +36,13 @@ class Spelled:
         self._metadata_limit = self._metadata = metadata
         self._visited: set[int] = set()
 
-    def visit(self, table: Table) -> None:
+    def visit(self, table: FlatTable) -> None:
         """Raises DamagedError for a table that another path has reached before."""
         if table.at in self._visited:
             raise DamagedError("a part of it is used twice")
         self._visited.add(table.at)
 
-    def text(self, table: Table, field: int) -> str:
+    def text(self, table: FlatTable, field: int) -> str:
         """A string of the table. Raises DamagedError as ``content`` does, and when it is not UTF-8.
 
         Arrow takes one that is not, and fails when somebody reads it.
@@ -52,7 +52,7 @@ class Spelled:
         except UnicodeDecodeError:
             raise DamagedError("a name in it is not UTF-8") from None
 
-    def content(self, table: Table, field: int) -> bytes:
+    def content(self, table: FlatTable, field: int) -> bytes:
         """A string of the table. Raises DamagedError when all strings so far are longer than the message."""
         text = table.text(field)
         self._text -= len(text)
@@ -60,7 +60,7 @@ class Spelled:
             raise DamagedError("a text of it is used twice")
         return bytes(text)
 
-    def pairs(self, table: Table, field: int) -> dict[bytes, bytes]:
+    def pairs(self, table: FlatTable, field: int) -> dict[bytes, bytes]:
         """Metadata of a message, a schema or a field. Raises DamagedError, RpcError (CODE_TOO_LARGE)."""
         entries = table.tables(field, self._metadata)
         if entries is None:
@@ -74,7 +74,7 @@ class Spelled:
         return found
 
 
-def open_message(message: bytes | memoryview, kind: int, name: str, metadata: int) -> tuple[Table, memoryview, Spelled]:
+def open_message(message: bytes | memoryview, kind: int, name: str, metadata: int) -> tuple[FlatTable, memoryview, Spelled]:
     """The header of an encapsulated message of that kind, its body, and the count of what it spells, its metadata included.
 
     ``metadata``: how many key-value pairs it may have. Raises DamagedError, RpcError (CODE_TOO_LARGE).
@@ -85,7 +85,7 @@ def open_message(message: bytes | memoryview, kind: int, name: str, metadata: in
     size = int.from_bytes(message[4:8], "little", signed=True)
     if size < 8 or size > len(message) - 8:
         raise DamagedError("its length is wrong")
-    root = Table.root(view[8 : 8 + size])
+    root = FlatTable.root(view[8 : 8 + size])
     body = view[8 + size :]
     if root.number(0, SHORT, 0) != _METADATA_V5:
         raise DamagedError("it is not of metadata version 5, which Arrow 1.0 and newer write")

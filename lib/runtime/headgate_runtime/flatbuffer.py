@@ -18,7 +18,7 @@ class DamagedError(Exception):
     """The bytes are not a flatbuffer of the expected shape; the text says what is wrong with them."""
 
 
-class Table:
+class FlatTable:
     """One table of a flatbuffer. Fields count from 0 in the order of the schema; an absent field has its default.
 
     Every method raises DamagedError for an offset outside the buffer.
@@ -37,7 +37,7 @@ class Table:
         self._read(_U16, self._vtable + size - 2)
 
     @classmethod
-    def root(cls, buffer: bytes | memoryview) -> Table:
+    def root(cls, buffer: bytes | memoryview) -> FlatTable:
         """Returns the buffer's root table."""
         if len(buffer) < 8:
             raise DamagedError("it is too short")
@@ -48,17 +48,17 @@ class Table:
         at = self._position(field)
         return default if at is None else self._read(form, at)
 
-    def table(self, field: int) -> Table | None:
+    def table(self, field: int) -> FlatTable | None:
         """Returns a table field, None when it is absent."""
         at = self._position(field)
-        return None if at is None else Table(self._buffer, at + self._read(_U32, at))
+        return None if at is None else FlatTable(self._buffer, at + self._read(_U32, at))
 
-    def tables(self, field: int, most: int) -> list[Table] | None:
+    def tables(self, field: int, most: int) -> list[FlatTable] | None:
         """Returns a vector of tables, None when it has more than ``most``."""
         at, length = self._vector(field, 4)
         if length > most:
             return None
-        return [Table(self._buffer, place + self._read(_U32, place)) for place in range(at, at + 4 * length, 4)]
+        return [FlatTable(self._buffer, place + self._read(_U32, place)) for place in range(at, at + 4 * length, 4)]
 
     def elements(self, field: int, width: int) -> memoryview:
         """The bytes of a vector of scalars or structs of ``width`` bytes each; empty when absent."""

@@ -8,7 +8,7 @@ from typing import Final
 
 from headgate_runtime.arrow_messages import BYTE, INT, SCHEMA, SHORT, Spelled, open_message, too_large
 from headgate_runtime.errors import cut
-from headgate_runtime.flatbuffer import DamagedError, Table
+from headgate_runtime.flatbuffer import DamagedError, FlatTable
 
 DECIMAL: Final = 7
 _TIMESTAMP, _FIXED_SIZE_BINARY, _FIXED_SIZE_LIST = 10, 15, 16
@@ -67,7 +67,7 @@ def read_declared(message: bytes, limits: SchemaLimits) -> DeclaredSchema:
     return DeclaredSchema(schema.number(0, SHORT, 0) != 0, _fields(schema, spelled, limits))
 
 
-def _fields(schema: Table, spelled: Spelled, limits: SchemaLimits) -> list[DeclaredField]:
+def _fields(schema: FlatTable, spelled: Spelled, limits: SchemaLimits) -> list[DeclaredField]:
     """Level by level: a hostile message may nest without end, and the stack has one."""
     found: list[DeclaredField] = []
     level = _below([schema], 1, limits.columns, limits.columns)
@@ -79,9 +79,9 @@ def _fields(schema: Table, spelled: Spelled, limits: SchemaLimits) -> list[Decla
     raise too_large("levels of nested columns", limits.nesting + 1, limits.nesting, "Flatten the nested columns.")
 
 
-def _below(level: Sequence[Table], children: int, room: int, limit: int) -> Sequence[Table]:
+def _below(level: Sequence[FlatTable], children: int, room: int, limit: int) -> Sequence[FlatTable]:
     """The fields in field number ``children`` of these tables, of which ``room`` are left of the ``limit``."""
-    found: list[Table] = []
+    found: list[FlatTable] = []
     for table in level:
         fields = table.tables(children, room - len(found))
         if fields is None:
@@ -90,7 +90,7 @@ def _below(level: Sequence[Table], children: int, room: int, limit: int) -> Sequ
     return found
 
 
-def _field(field: Table, spelled: Spelled, limits: SchemaLimits) -> DeclaredField:
+def _field(field: FlatTable, spelled: Spelled, limits: SchemaLimits) -> DeclaredField:
     spelled.visit(field)
     name = spelled.text(field, 0)
     shown = repr(cut(name))
@@ -102,7 +102,7 @@ def _field(field: Table, spelled: Spelled, limits: SchemaLimits) -> DeclaredFiel
     return DeclaredField(shown, kind, bits, field.table(4) is not None, _EXTENSION in metadata)
 
 
-def _check_type(described: Table | None, kind: int, name: str, spelled: Spelled, limits: SchemaLimits) -> int:
+def _check_type(described: FlatTable | None, kind: int, name: str, spelled: Spelled, limits: SchemaLimits) -> int:
     """The bits of a decimal, 0 of other types."""
     if described is None:
         return 0
