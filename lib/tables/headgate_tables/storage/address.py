@@ -27,7 +27,7 @@ class Service(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class StoreAddress:
     """A prefix of a bucket, or of a container as Azure calls it. ``url``: without a trailing slash.
 
     ``settings``: those of obstore's that the address itself gives.
@@ -85,7 +85,7 @@ def check_no_credentials(url: str, scheme: str) -> None:
         )
 
 
-def read_address(url: str, scheme: Scheme) -> Address:
+def read_address(url: str, scheme: Scheme) -> StoreAddress:
     """``url`` begins with ``scheme``; the prefix is literal, as S3's tools take it. Raises OptionError."""
     place, _, prefix = url.partition("://")[2].rstrip("/").partition("/")
     if not place or (prefix and any(part in ("", ".", "..") for part in prefix.split("/"))):
@@ -94,7 +94,7 @@ def read_address(url: str, scheme: Scheme) -> Address:
     if not _BUCKET.fullmatch(place.partition("@")[0] if scheme is Scheme.ABFSS else place):
         raise _no_address(url, scheme)
     if scheme is not Scheme.ABFSS:
-        return Address(service_of(scheme), place, prefix, whole, {})
+        return StoreAddress(service_of(scheme), place, prefix, whole, {})
     container, _, host = place.partition("@")
     found = _ACCOUNT.fullmatch(host)
     if not container or not found:
@@ -108,7 +108,7 @@ def read_address(url: str, scheme: Scheme) -> Address:
         )
     # obstore speaks with the account's blob endpoint. Left out for the public cloud, so that the environment can name another.
     endpoint = {} if cloud == _PUBLIC_CLOUD else {"endpoint": f"https://{account}.blob.{cloud}"}
-    return Address(Service.AZURE, container, prefix, whole, {"account_name": account, **endpoint})
+    return StoreAddress(Service.AZURE, container, prefix, whole, {"account_name": account, **endpoint})
 
 
 def _no_address(url: str, scheme: Scheme) -> OptionError:

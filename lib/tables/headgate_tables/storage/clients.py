@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 from obstore.store import AzureStore, GCSStore, S3Store
 
 from headgate_tables.errors import OptionError
-from headgate_tables.storage.address import Address, Service
+from headgate_tables.storage.address import Service, StoreAddress
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore, RetryConfig
@@ -44,7 +44,7 @@ class Bucket:
     environment: Settings = field(repr=False)
 
 
-def bucket_of(address: Address, options: Mapping[str, str]) -> Bucket:
+def bucket_of(address: StoreAddress, options: Mapping[str, str]) -> Bucket:
     """``options`` are obstore's settings for the service as text."""
     prefix = ENVIRONMENT[address.service]
     environment = {name: value for name, value in os.environ.items() if name.startswith(prefix)}

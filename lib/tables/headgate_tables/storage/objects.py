@@ -14,7 +14,7 @@ import obstore
 import pyarrow as pa
 
 from headgate_tables.errors import OptionError
-from headgate_tables.storage.address import Address, Service
+from headgate_tables.storage.address import Service, StoreAddress
 from headgate_tables.storage.answers import AnswerError, failure, outcome_of
 from headgate_tables.storage.clients import bucket_of, clients, upload_client
 from headgate_tables.storage.local_files import errors_of_writes
@@ -37,7 +37,7 @@ class ObjectStore:
 
     stages: ClassVar[bool] = False
 
-    def __init__(self, address: Address, options: Mapping[str, str]) -> None:
+    def __init__(self, address: StoreAddress, options: Mapping[str, str]) -> None:
         self._bucket = bucket_of(address, options)
         self._creates, self._store = clients(self._bucket)
         self._workers = Workers(_PARALLEL_REQUESTS)

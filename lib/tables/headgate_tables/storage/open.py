@@ -8,7 +8,7 @@ from urllib.parse import unquote
 import obstore.exceptions as obstore_errors
 
 from headgate_tables.errors import OptionError
-from headgate_tables.storage.address import FORMS, Address, Service, check_no_credentials, read_address, scheme_of
+from headgate_tables.storage.address import FORMS, Service, StoreAddress, check_no_credentials, read_address, scheme_of
 from headgate_tables.storage.clients import bucket_of, check_values
 from headgate_tables.storage.local import LocalStore
 from headgate_tables.storage.objects import ObjectStore
@@ -67,7 +67,7 @@ def _parts(url: str) -> tuple[tuple[object, ...], list[str]]:
     ]
 
 
-def _address_in_bucket(url: str) -> Address | None:
+def _address_in_bucket(url: str) -> StoreAddress | None:
     """None for a folder of this machine."""
     found = _SCHEME.match(url)
     name = found[1].lower() if found else None
@@ -102,7 +102,7 @@ def _path_of_file_url(url: str) -> str:
     return unquote(rest)
 
 
-def _open_bucket(address: Address, options: Mapping[str, str]) -> Store:
+def _open_bucket(address: StoreAddress, options: Mapping[str, str]) -> Store:
     check_values(bucket_of(address, options), address.url)
     try:
         return ObjectStore(address, options)
