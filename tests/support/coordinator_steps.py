@@ -21,7 +21,7 @@ from headgate_tables.commitlog.bodies import SlotKind
 from headgate_tables.hudi import Table, open_table
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.storage.open import open_store
-from headgate_tables.storage.store import Buffers, Listing, Outcome, Spool, Store
+from headgate_tables.storage.store import Buffers, FolderListing, Outcome, Spool, Store
 from headgate_tables.system import System
 from support.handles import open_on
 
@@ -210,7 +210,7 @@ class SteppedStore:
     def version(self, path: str) -> str | None:
         return self._store.version(path)
 
-    def list_folder(self, folder: str, *, after: str | None = None, sizes: bool = False) -> Listing:
+    def list_folder(self, folder: str, *, after: str | None = None, sizes: bool = False) -> FolderListing:
         return self._store.list_folder(folder, after=after, sizes=sizes)
 
     def create_all(self, files: Sequence[tuple[str, Buffers]], *, durable: bool) -> list[Outcome]:

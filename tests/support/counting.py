@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from headgate_tables import hudi
 from headgate_tables.storage.local import LocalStore
-from headgate_tables.storage.store import Listing
+from headgate_tables.storage.store import FolderListing
 from headgate_tables.system import SystemIds
 from support.handles import open_on
 
@@ -34,7 +34,7 @@ class CountingStore(LocalStore):
         self.opened.append(path)
         return pa.PythonFile(_NotingFile(self._at(path), self.ranges), mode="r")
 
-    def list_folder(self, folder: str, *, after: str | None = None, sizes: bool = False) -> Listing:
+    def list_folder(self, folder: str, *, after: str | None = None, sizes: bool = False) -> FolderListing:
         self.listed.append(folder)
         return super().list_folder(folder, after=after, sizes=sizes)
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from headgate_tables.errors import RetryLater
 from headgate_tables.storage.local import LocalStore
 from headgate_tables.storage.spool import LocalSpool
-from headgate_tables.storage.store import Buffers, Listing, Outcome
+from headgate_tables.storage.store import Buffers, FolderListing, Outcome
 from headgate_tables.system import Ids
 
 _T = TypeVar("_T")
@@ -70,7 +70,7 @@ class FailingStore(LocalStore):
     def version(self, path: str) -> str | None:
         return self._call(f"version {path}", lambda: super(FailingStore, self).version(path))
 
-    def list_folder(self, folder: str, *, after: str | None = None, sizes: bool = False) -> Listing:
+    def list_folder(self, folder: str, *, after: str | None = None, sizes: bool = False) -> FolderListing:
         return self._call(
             f"list_folder {folder}", lambda: super(FailingStore, self).list_folder(folder, after=after, sizes=sizes)
         )

@@ -23,7 +23,7 @@ from headgate_tables.errors import (
     TransactionError,
     UnsupportedTableError,
 )
-from headgate_tables.storage.store import Listing, Outcome
+from headgate_tables.storage.store import FolderListing, Outcome
 from support.commit_logs import busy, commit, open_log, unknown
 from support.log_layout import LOG_LAYOUT
 from support.systems import FaultyStore, SetClock, system
@@ -173,7 +173,7 @@ def test_g4_a_boundary_that_cannot_be_read_after_the_slot_is_no_failed_commit(
     left = [3]
     real = store.list_folder
 
-    def list_folder(folder: str, *, after: str | None = None, sizes: bool = False) -> Listing:
+    def list_folder(folder: str, *, after: str | None = None, sizes: bool = False) -> FolderListing:
         if folder == LOG_LAYOUT.bounds and left[0]:
             left[0] -= 1
             raise busy()
@@ -266,9 +266,9 @@ def test_t1_a_listing_that_misses_a_slot_created_meanwhile_is_no_gap(store: Faul
         commit(log)
     real = store.list_folder
 
-    def list_folder(folder: str, *, after: str | None = None, sizes: bool = False) -> Listing:
+    def list_folder(folder: str, *, after: str | None = None, sizes: bool = False) -> FolderListing:
         listing = real(folder, after=after, sizes=sizes)
-        return Listing([name for name in listing.files if name != number_name(log.state.n - 1)], listing.folders)
+        return FolderListing([name for name in listing.files if name != number_name(log.state.n - 1)], listing.folders)
 
     monkeypatch.setattr(store, "list_folder", list_folder)
     assert encode_fold(read_state(store, LOG_LAYOUT)[0]) == encode_fold(log.state)
@@ -319,7 +319,7 @@ def test_an_error_after_the_slot_was_won_never_says_that_nothing_was_done(
         log.commit(instant, [DataFile("data/file", 4, "", path)], lambda completion: [])
 
 
-def _or_fail(real: Callable[..., Listing], folder: str, **options: object) -> Listing:
+def _or_fail(real: Callable[..., FolderListing], folder: str, **options: object) -> FolderListing:
     if folder == LOG_LAYOUT.folds:
         raise busy()
     return real(folder, **options)

@@ -24,7 +24,7 @@ from headgate_tables.hudi.change_writer import ChangeWriter
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.place import place
 from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER
-from headgate_tables.storage.store import Listing, Outcome, Store
+from headgate_tables.storage.store import FolderListing, Outcome, Store
 from headgate_tables.system import SystemIds
 from support.faults import FailingStore, InPlaceStore
 from support.handles import open_on
@@ -43,7 +43,7 @@ class Noting(FailingStore):
         super().__init__(root, SystemIds())
         self.listed: list[str] = []
 
-    def list_folder(self, folder: str, *, after: str | None = None, sizes: bool = False) -> Listing:
+    def list_folder(self, folder: str, *, after: str | None = None, sizes: bool = False) -> FolderListing:
         self.listed.append(folder)
         return super().list_folder(folder, after=after, sizes=sizes)
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from headgate_tables import hudi
 from headgate_tables.errors import OptionError
 from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER
-from headgate_tables.storage.store import Listing
+from headgate_tables.storage.store import FolderListing
 from support.counting import CountingStore
 from support.handles import open_on
 from support.model import Change, Row
@@ -171,10 +171,10 @@ def test_a_commit_that_a_listing_missed_is_not_skipped_for_good(tmp_path: Path) 
     done = [table.upsert(rows((name, 1, name))) for name in "abc"]
 
     class Racing(CountingStore):
-        def list_folder(self, folder: str, *, after: str | None = None, sizes: bool = False) -> Listing:
+        def list_folder(self, folder: str, *, after: str | None = None, sizes: bool = False) -> FolderListing:
             found = super().list_folder(folder, after=after, sizes=sizes)
             if folder == TIMELINE_FOLDER and self.listed.count(folder) == 1:
-                return Listing([name for name in found.files if not name.startswith(done[1].instant)], found.folders)
+                return FolderListing([name for name in found.files if not name.startswith(done[1].instant)], found.folders)
             return found
 
     store = Racing(tmp_path / "table")

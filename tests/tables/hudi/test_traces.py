@@ -29,7 +29,7 @@ from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.properties import PROPERTIES_PATH, parse, render
 from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER
 from headgate_tables.hudi.view import FileSystemView
-from headgate_tables.storage.store import Listing, Outcome
+from headgate_tables.storage.store import FolderListing, Outcome
 from support.systems import FaultyStore, SetClock, system
 from support.tables import create, keys, rows
 from support.traces import InPlaceStore, agree, busy, data_files, opened, slots, timeline
@@ -52,7 +52,7 @@ def test_d1_a_deposed_process_does_not_remove_the_stages_that_its_successors_nee
             raise KeyboardInterrupt("killed")
         return link_all(pairs)
 
-    def b_sleeps(folder: str, *, after: str | None = None) -> Listing:
+    def b_sleeps(folder: str, *, after: str | None = None) -> FolderListing:
         if (
             folder == LOG_LAYOUT.stages
             and b._opened.log is not None

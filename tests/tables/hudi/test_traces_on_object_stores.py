@@ -11,7 +11,7 @@ from headgate_tables import hudi
 from headgate_tables.commitlog.bodies import Dead
 from headgate_tables.errors import DeposedError, StoreUnavailableError
 from headgate_tables.hudi.view import list_data_files
-from headgate_tables.storage.store import Listing, Outcome
+from headgate_tables.storage.store import FolderListing, Outcome
 from support.tables import by_hudi_rs, create, notes, rows
 from support.traces import InPlaceStore, agree, data_files, opened, slots, timeline
 
@@ -23,7 +23,7 @@ def test_a_reader_of_an_empty_timeline_sees_no_row_before_its_commit(tmp_path: P
     real = reader._store.list_folder
     transactions = []
 
-    def list_folder(folder: str, *, after: str | None = None, sizes: bool = False) -> Listing:
+    def list_folder(folder: str, *, after: str | None = None, sizes: bool = False) -> FolderListing:
         if folder == "" and not transactions:
             transactions.append(writer.transaction())
             transactions[0].upsert(rows(("a", 1, "uncommitted")))

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from headgate_tables.errors import CorruptFileError, OptionError
-from headgate_tables.storage.store import Listing, Outcome, Store
+from headgate_tables.storage.store import FolderListing, Outcome, Store
 from support.names import LITERAL_NAMES
 from support.store_process import race_to_create
 
@@ -83,9 +83,9 @@ def test_a_folder_lists_its_direct_children(store: Store) -> None:
     assert listed(store, "") == (["top"], ["a", "ab"])
     assert listed(store, "a") == (["one", "two"], ["deep"])
     assert listed(store, "a/deep") == ([], ["er"])
-    assert store.list_folder("nowhere") == Listing([], [])
-    assert store.list_folder("nowhere", after="x") == Listing([], [])
-    assert store.list_folder("a/one") == Listing([], [])
+    assert store.list_folder("nowhere") == FolderListing([], [])
+    assert store.list_folder("nowhere", after="x") == FolderListing([], [])
+    assert store.list_folder("a/one") == FolderListing([], [])
 
 
 def test_a_folder_lists_only_what_follows_a_name(store: Store) -> None:

@@ -30,7 +30,7 @@ from headgate_tables.storage.local_files import (
     write_new,
 )
 from headgate_tables.storage.spool import LocalSpool, local_spool
-from headgate_tables.storage.store import Buffers, Listing, Outcome
+from headgate_tables.storage.store import Buffers, FolderListing, Outcome
 from headgate_tables.storage.workers import Workers
 from headgate_tables.system import Ids
 
@@ -86,7 +86,7 @@ class LocalStore:
         found = self._stat(path)
         return f"{found.st_ino:x}-{found.st_mtime_ns:x}-{found.st_size:x}" if found else None
 
-    def list_folder(self, folder: str, *, after: str | None = None, sizes: bool = False) -> Listing:
+    def list_folder(self, folder: str, *, after: str | None = None, sizes: bool = False) -> FolderListing:
         files: list[str] = []
         folders: list[str] = []
         found: dict[str, int] = {}
@@ -98,7 +98,7 @@ class LocalStore:
                     newer = [name for name in os.listdir(opened) if name > after and not name.startswith(TEMP_PREFIX)]
                     for name in newer:
                         (folders if os.path.isdir(f"{full}/{name}") else files).append(name)
-                    return Listing(files, folders)
+                    return FolderListing(files, folders)
                 with os.scandir(opened) as entries:
                     for entry in entries:
                         if not entry.name.startswith(TEMP_PREFIX):
@@ -106,8 +106,8 @@ class LocalStore:
                             if sizes and not entry.is_dir():
                                 found[entry.name] = size_of(entry)
         except FileNotFoundError:
-            return Listing([], [])
-        return Listing(files, folders, found)
+            return FolderListing([], [])
+        return FolderListing(files, folders, found)
 
     def create(self, path: str, content: Buffers, *, durable: bool) -> Outcome:
         folders = self._checked_folders([path])

@@ -21,7 +21,7 @@ from headgate_tables.storage.local_files import errors_of_writes
 from headgate_tables.storage.paths import check_path
 from headgate_tables.storage.range_file import RangeFile
 from headgate_tables.storage.spool import HashedFile
-from headgate_tables.storage.store import Buffers, Listing, Outcome
+from headgate_tables.storage.store import Buffers, FolderListing, Outcome
 from headgate_tables.storage.workers import Workers
 
 _PARALLEL_REQUESTS = 16
@@ -63,7 +63,7 @@ class ObjectStore:
         found = self._head(path)
         return found["e_tag"] if found else None
 
-    def list_folder(self, folder: str, *, after: str | None = None, sizes: bool = False) -> Listing:
+    def list_folder(self, folder: str, *, after: str | None = None, sizes: bool = False) -> FolderListing:
         try:
             if after is None:
                 return self._list(folder, sizes=sizes)
@@ -169,22 +169,22 @@ class ObjectStore:
         except AnswerError as error:
             raise failure(error, key) from None
 
-    def _list(self, folder: str, *, sizes: bool) -> Listing:
+    def _list(self, folder: str, *, sizes: bool) -> FolderListing:
         key = self._key(folder).rstrip("/")
         found = obstore.list_with_delimiter(self._store, key or None)
         cut = len(key) + 1 if key else 0
         # Hadoop leaves empty `folder/` objects, which obstore reports under the folder's own path.
         files = {entry["path"][cut:]: entry["size"] for entry in found["objects"] if entry["path"] != key}
-        return Listing(list(files), [path[cut:] for path in found["common_prefixes"]], files if sizes else {})
+        return FolderListing(list(files), [path[cut:] for path in found["common_prefixes"]], files if sizes else {})
 
-    def _pick_after(self, folder: str, after: str) -> Listing:
+    def _pick_after(self, folder: str, after: str) -> FolderListing:
         """Lists all, 5000 a request. Azure's ``startFrom``, which obstore would send, is not known to every server of that kind
         (Azurite ignores it, OneLake answers with nothing).
         """
         found = self._list(folder, sizes=False)
-        return Listing([name for name in found.files if name > after], [name for name in found.folders if name > after])
+        return FolderListing([name for name in found.files if name > after], [name for name in found.folders if name > after])
 
-    def _list_after(self, folder: str, after: str) -> Listing:
+    def _list_after(self, folder: str, after: str) -> FolderListing:
         """Lists from a name on. obstore has no delimiter here, so a further request skips each folder on the way.
 
         A `folder/` object of Hadoop's comes as a file of that name: a key's last slash is lost on this way.
@@ -204,7 +204,7 @@ class ObjectStore:
                     folders.add(name)
                     start = f"{base}{name}/{_LAST_NAME}"
                     break
-        return Listing([name for name in files if name > after], [name for name in folders if name > after])
+        return FolderListing([name for name in files if name > after], [name for name in folders if name > after])
 
 
 class ObjectSpool:

@@ -33,7 +33,7 @@ class Outcome(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class FolderListing:
     """One folder: names (last path part) of its files and of its folders, in no order; sizes of the files if asked for."""
 
     files: list[str]
@@ -105,7 +105,7 @@ class Store(Protocol):
         Linux before 6.13 stamps a folder once per clock tick: two changes within 10 ms may leave it the same tag.
         """
 
-    def list_folder(self, folder: str, *, after: str | None = None, sizes: bool = False) -> Listing:
+    def list_folder(self, folder: str, *, after: str | None = None, sizes: bool = False) -> FolderListing:
         """The folder's direct children; those with names > ``after`` only (``""`` = the root). A missing folder is empty.
 
         ``sizes``: with the bytes of each file, which costs a local disk a look at each.
