@@ -8,7 +8,7 @@ import pytest
 
 import headgate
 from headgate_cli.dev.certificates import SERVICES, Certificates, Pair
-from headgate_cli.dev.credentials import Credentials
+from headgate_cli.dev.credentials import DevCredentials
 from headgate_cli.dev.processes import Cluster, redis_process, service_processes
 from headgate_cli.dev.redis import Redis
 from headgate_cli.dev.restarts import Restarts
@@ -22,7 +22,7 @@ from support.scripted_service import cluster_in_thread
 
 _PAIR = Pair(Path("a.pem"), Path("a.key"))
 _SERVICES = dict.fromkeys(SERVICES, _PAIR)
-CREDENTIALS = Credentials(Certificates(Path("ca.pem"), _PAIR, _SERVICES), "secret", Path("token"), Path("tokens"))
+CREDENTIALS = DevCredentials(Certificates(Path("ca.pem"), _PAIR, _SERVICES), "secret", Path("token"), Path("tokens"))
 REDIS = Redis("valkey-server", Path("redis.conf"), Path("redis.sock"), "unix://headgate:secret@redis.sock")
 COMMANDS = [
     ["dev"],

@@ -15,7 +15,7 @@ from cryptography import x509
 import headgate
 from headgate.profiles import find_profile
 from headgate_cli.dev.certificates import SERVICES, certificates_in
-from headgate_cli.dev.credentials import Credentials, credentials_in, published
+from headgate_cli.dev.credentials import DevCredentials, credentials_in, published
 from headgate_cli.dev.private import PrivateFolder
 from headgate_proto.api.v1 import tables_pb2, tables_pb2_grpc
 from headgate_tables.system import System
@@ -30,7 +30,7 @@ def folder(tmp_path: Path) -> PrivateFolder:
 
 
 @pytest.fixture
-def credentials(folder: PrivateFolder) -> Credentials:
+def credentials(folder: PrivateFolder) -> DevCredentials:
     return credentials_in(folder, System.real())
 
 
@@ -38,7 +38,7 @@ def contents(folder: PrivateFolder) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.path.iterdir()}
 
 
-def test_every_file_is_this_users_own_and_another_run_finds_it_again(folder: PrivateFolder, credentials: Credentials) -> None:
+def test_every_file_is_this_users_own_and_another_run_finds_it_again(folder: PrivateFolder, credentials: DevCredentials) -> None:
     before = contents(folder)
     assert len(before) == 2 + 1 + 2 * (1 + len(SERVICES))
     assert {stat.S_IMODE((folder.path / name).stat().st_mode) for name in before} == {0o600}
@@ -47,7 +47,7 @@ def test_every_file_is_this_users_own_and_another_run_finds_it_again(folder: Pri
     assert again.profile == credentials.profile
 
 
-def test_flags_and_reprs_hold_no_secret(credentials: Credentials) -> None:
+def test_flags_and_reprs_hold_no_secret(credentials: DevCredentials) -> None:
     secret = credentials.token
     assert len(secret) == 67
     flags = [word for service in SERVICES for word in credentials.flags(service)]
@@ -120,7 +120,7 @@ async def tables_at(address: str, timeout: float = 60) -> object:
 
 
 async def test_a_program_sends_its_token_to_its_cluster_and_to_no_other_program_on_the_port(
-    credentials: Credentials, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    credentials: DevCredentials, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     async with listening(credentials.certificates.server) as own:
@@ -138,7 +138,7 @@ async def test_a_program_sends_its_token_to_its_cluster_and_to_no_other_program_
         assert not impostor.heard
 
 
-def test_profiles_are_private_and_end_with_the_cluster(credentials: Credentials, tmp_path: Path) -> None:
+def test_profiles_are_private_and_end_with_the_cluster(credentials: DevCredentials, tmp_path: Path) -> None:
     environment = {"XDG_STATE_HOME": str(tmp_path)}
     with published(credentials.profile, [7070, 7071], tmp_path / "headgate"):
         for port in (7070, 7071):

@@ -18,7 +18,7 @@ PRINCIPAL = "dev"
 
 
 @dataclass(frozen=True, slots=True)
-class Credentials:
+class DevCredentials:
     """``token``: of clients, in ``token_file``, too. ``access``: the file by which services know it.
 
     Services know each other by their certificates.
@@ -42,7 +42,7 @@ class Credentials:
         return Profile(self.token, self.certificates.authority.read_text())
 
 
-def credentials_in(folder: PrivateFolder, system: System) -> Credentials:
+def credentials_in(folder: PrivateFolder, system: System) -> DevCredentials:
     """Those of an earlier run, so that its clients go on, or new ones."""
     certificates = certificates_in(folder, datetime.fromtimestamp(system.clock.now_ms() / 1000, UTC))
     token_file = folder.path / "token"
@@ -52,7 +52,7 @@ def credentials_in(folder: PrivateFolder, system: System) -> Credentials:
         token = new_token(system.ids)
         folder.write(token_file.name, token + "\n")
     access = folder.write("access.toml", access_of_one(PRINCIPAL, digest_of(token)))
-    return Credentials(certificates, token, token_file, access)
+    return DevCredentials(certificates, token, token_file, access)
 
 
 @contextlib.contextmanager

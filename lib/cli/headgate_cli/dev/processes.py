@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from headgate_cli.dev.credentials import Credentials
+from headgate_cli.dev.credentials import DevCredentials
 from headgate_cli.dev.redis import Redis
 from headgate_runtime.lifecycle import MALLOC
 
@@ -39,7 +39,7 @@ class Cluster:
     writers: int
     compactors: int
     redis: Redis
-    credentials: Credentials
+    credentials: DevCredentials
     cluster_ports: Sequence[int]
     options: Mapping[str, Sequence[str]]
 
