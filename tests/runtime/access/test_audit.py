@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from headgate_proto.api.v1 import ingest_pb2, maintenance_pb2, tables_pb2
-from headgate_runtime.access.audit import NONE, REFUSALS_A_SECOND, STDERR, Entry, JsonLines, NoAudit, audit_log
+from headgate_runtime.access.audit import NONE, REFUSALS_A_SECOND, STDERR, AuditEntry, JsonLines, NoAudit, audit_log
 from headgate_runtime.access.call import details_of
 from headgate_runtime.access.identity import Identity
 from headgate_runtime.access.methods import method_access
 from support.hand_clock import HandClock
 
-REFUSED = Entry("/s/M", "UNAUTHENTICATED", refused=True)
+REFUSED = AuditEntry("/s/M", "UNAUTHENTICATED", refused=True)
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
@@ -41,7 +41,7 @@ def log(path: Path, clock: HandClock) -> Iterator[JsonLines]:
 
 def test_a_line_says_when_who_from_where_what_and_how_it_ended(log: JsonLines, path: Path) -> None:
     ann = Identity("ann", credential="sha256:abc")
-    log.write(Entry("/p.S/M", "OK", ann, "ipv4:127.0.0.1:1", "flights", "ann/1", details={"comment": "x\ny"}))
+    log.write(AuditEntry("/p.S/M", "OK", ann, "ipv4:127.0.0.1:1", "flights", "ann/1", details={"comment": "x\ny"}))
     log.write(REFUSED)
     log.close()
     assert lines(path) == [
@@ -65,7 +65,7 @@ def test_a_flood_of_refusals_leaves_a_count_and_hides_nothing_that_was_done(log:
     for _ in range(1000):
         log.write(REFUSED)
     for number in range(100):
-        log.write(Entry("/s/M", "OK", table=str(number)))
+        log.write(AuditEntry("/s/M", "OK", table=str(number)))
     clock.now += 1
     log.write(REFUSED)
     log.close()
@@ -76,11 +76,11 @@ def test_a_flood_of_refusals_leaves_a_count_and_hides_nothing_that_was_done(log:
 
 
 def test_a_file_that_was_moved_away_is_made_anew(log: JsonLines, path: Path, tmp_path: Path) -> None:
-    log.write(Entry("/s/M", "OK", table="first"))
+    log.write(AuditEntry("/s/M", "OK", table="first"))
     log.close()
     again = JsonLines(str(path), HandClock())
     path.rename(tmp_path / "older")
-    again.write(Entry("/s/M", "OK", table="second"))
+    again.write(AuditEntry("/s/M", "OK", table="second"))
     again.close()
     assert [line["table"] for line in lines(path)] == ["second"]
     assert [line["table"] for line in lines(tmp_path / "older")] == ["first"]
@@ -93,18 +93,18 @@ def test_a_line_that_cannot_be_written_is_counted_in_the_next_one(tmp_path: Path
     made = JsonLines(str(path), HandClock())
     path.unlink()
     folder.rmdir()
-    made.write(Entry("/s/M", "OK", table="lost"))
+    made.write(AuditEntry("/s/M", "OK", table="lost"))
     made.flush()
     folder.mkdir()
-    made.write(Entry("/s/M", "OK", table="there"))
+    made.write(AuditEntry("/s/M", "OK", table="there"))
     made.close()
     assert [(line["table"], line["lines_left_out"]) for line in lines(path)] == [("there", 1)]
 
 
 def test_a_call_that_ends_after_the_last_line_does_no_harm(log: JsonLines, path: Path) -> None:
-    log.write(Entry("/s/M", "OK", table="before"))
+    log.write(AuditEntry("/s/M", "OK", table="before"))
     log.close()
-    log.write(Entry("/s/M", "CANCELLED", table="after"))
+    log.write(AuditEntry("/s/M", "CANCELLED", table="after"))
     assert [line["table"] for line in lines(path)] == ["before"]
 
 

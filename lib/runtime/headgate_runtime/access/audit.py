@@ -26,7 +26,7 @@ _log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class AuditEntry:
     """One line. ``method``: "/package.Service/Method". ``outcome``: "OK", or the code that the caller got, without its prefix.
 
     ``identity`` None: unknown. ``refused``: for the want of an identity or a right.
@@ -45,7 +45,7 @@ class Entry:
 class AuditLog(Protocol):
     """Where lines go."""
 
-    def write(self, entry: Entry) -> None:
+    def write(self, entry: AuditEntry) -> None:
         """Returns at once."""
 
     def close(self) -> None:
@@ -55,7 +55,7 @@ class AuditLog(Protocol):
 class NoAudit:
     """Keeps nothing."""
 
-    def write(self, entry: Entry) -> None:
+    def write(self, entry: AuditEntry) -> None:
         pass
 
     def close(self) -> None:
@@ -79,7 +79,7 @@ class JsonLines:
         self._second, self._refusals = 0, 0
         self._closed = False
 
-    def write(self, entry: Entry) -> None:
+    def write(self, entry: AuditEntry) -> None:
         if self._closed:
             return
         if self._given - self._done >= _WAITING or (entry.refused and not self._has_room(self._clock.now_ms() // 1000)):
@@ -146,7 +146,7 @@ def _opened(place: str) -> int:
     return os.open(place, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
-def _fields(entry: Entry) -> Mapping[str, object]:
+def _fields(entry: AuditEntry) -> Mapping[str, object]:
     found: dict[str, object] = {"principal": entry.identity.principal if entry.identity else None}
     if entry.identity is not None:
         found["credential"] = entry.identity.credential

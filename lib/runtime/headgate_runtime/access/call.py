@@ -13,7 +13,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
 from headgate_proto.api.v1 import errors_pb2
-from headgate_runtime.access.audit import AuditLog, Entry
+from headgate_runtime.access.audit import AuditEntry, AuditLog
 from headgate_runtime.access.control import AccessControl, refusal_error
 from headgate_runtime.access.identity import CallerKind, Credentials, Identity, Unauthenticated
 from headgate_runtime.access.methods import MethodAccess, method_access
@@ -111,7 +111,7 @@ class Call:
     ) -> None:
         """One line; ``outcome`` is "OK" or a code without its prefix."""
         table, channel = (table or "")[:_LONGEST], (channel or "")[:_LONGEST]
-        self.audit.write(Entry(self.path, outcome, self.identity, self.peer, table, channel, refused, details))
+        self.audit.write(AuditEntry(self.path, outcome, self.identity, self.peer, table, channel, refused, details))
 
 
 def admitted_call(
@@ -139,7 +139,7 @@ def admitted_call(
 
 def refused_call(audit: AuditLog, path: str, peer: str, error: errors_pb2.Error) -> RpcError:
     """Of a caller who is not known, with its line in the audit log."""
-    audit.write(Entry(path, _outcome(error), peer=peer, refused=True))
+    audit.write(AuditEntry(path, _outcome(error), peer=peer, refused=True))
     return RpcError(error)
 
 
