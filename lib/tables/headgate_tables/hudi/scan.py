@@ -16,7 +16,7 @@ from headgate_tables.hudi.keys.partition_path import PartitionSpec, parse_partit
 from headgate_tables.hudi.query import Selection
 from headgate_tables.hudi.readable import check_slices, check_unknown
 from headgate_tables.hudi.schema.meta_columns import COMMIT_TIME, META_COLUMNS, with_meta
-from headgate_tables.hudi.slice_reader import SliceReader, Wanted
+from headgate_tables.hudi.slice_reader import ScanColumns, SliceReader
 from headgate_tables.hudi.view import FileSlice
 from headgate_tables.storage.store import Store
 from headgate_tables.where import where
@@ -57,7 +57,7 @@ class Scan:
         prune = None if any(_holds_floats(full.field(name).type) for name in used) else expression
         commits = pc.field(COMMIT_TIME).isin(list(selection.commits)) if selection.commits is not None else None
         used += [COMMIT_TIME] if commits is not None else []
-        self._wanted = Wanted(output, list(dict.fromkeys([*output, *used])), expression, prune, commits)
+        self._wanted = ScanColumns(output, list(dict.fromkeys([*output, *used])), expression, prune, commits)
         self._partitions = _checked_partitions(partitions, layout, snapshot.schema)
         partitions_of_files = {part.partition for part in selection.slices} | {partition for partition, _ in selection.unknown}
         selected = {path: self._selects(path) for path in partitions_of_files}

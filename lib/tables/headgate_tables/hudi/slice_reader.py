@@ -43,7 +43,7 @@ class Dated(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ScanColumns:
     """What a scan wants of each slice. ``output``: names in order; ``read``: the columns that output and filters need.
 
     ``prune``: the filter, when statistics may rule rows out; None when not. ``commits``: only the rows of these commits are
@@ -80,14 +80,14 @@ class SliceReader:
         self._timeline = timeline
         self._as_of = as_of
 
-    def read(self, part: FileSlice, wanted: Wanted) -> Iterator[pa.Table]:
+    def read(self, part: FileSlice, wanted: ScanColumns) -> Iterator[pa.Table]:
         """Tables of ``wanted.output`` columns, filtered. Raises CorruptFileError, MissingFileError, UnsupportedTableError."""
         merged = self._merged(part, wanted)
         while (rows := _next_of(merged, part)) is not None:
             # Out of that: what a caller's filter raises says nothing of the files.
             yield self._finish(rows, wanted)
 
-    def _merged(self, part: FileSlice, wanted: Wanted) -> Iterator[pa.Table]:
+    def _merged(self, part: FileSlice, wanted: ScanColumns) -> Iterator[pa.Table]:
         blocks = drop_compacted([block for log in part.logs for block in self._blocks(part, log)])
         if any(isinstance(block, RowsBlock) and block.partial for block in blocks):
             if wanted.commits is not None:
@@ -104,7 +104,7 @@ class SliceReader:
         if logs is not None:
             yield from self._log_rows(logs, beaten, wanted)
 
-    def _finish(self, rows: pa.Table, wanted: Wanted) -> pa.Table:
+    def _finish(self, rows: pa.Table, wanted: ScanColumns) -> pa.Table:
         for expression in (wanted.commits, wanted.filter):
             if expression is not None:
                 rows = rows.filter(expression)
@@ -112,7 +112,7 @@ class SliceReader:
 
     # --- first pass: keys and ordering of the logs ---
 
-    def _merge_partial(self, part: FileSlice, blocks: Sequence[Block], wanted: Wanted) -> pa.Table:
+    def _merge_partial(self, part: FileSlice, blocks: Sequence[Block], wanted: ScanColumns) -> pa.Table:
         names = list(dict.fromkeys([*wanted.read, *self._merge_columns(keyed=True)]))
         sources = []
         if part.base is not None:
@@ -165,7 +165,7 @@ class SliceReader:
 
     # --- second pass: the rows themselves ---
 
-    def _base_rows(self, path: str, logs: LogRows | None, wanted: Wanted, beaten: list[Positions]) -> Iterator[pa.Table]:
+    def _base_rows(self, path: str, logs: LogRows | None, wanted: ScanColumns, beaten: list[Positions]) -> Iterator[pa.Table]:
         base = BaseFile(self._store, path)
         matching, others = base.row_groups(wanted.prune)
         if wanted.commits is not None:
@@ -195,7 +195,7 @@ class SliceReader:
     def _base_ordering(self, rows: pa.Table) -> Array | None:
         return one_array(rows[self._ordering]) if self._ordering else None
 
-    def _log_rows(self, logs: LogRows, beaten: list[Positions], wanted: Wanted) -> Iterator[pa.Table]:
+    def _log_rows(self, logs: LogRows, beaten: list[Positions], wanted: ScanColumns) -> Iterator[pa.Table]:
         alive = ~logs.winners.deletes
         for positions in beaten:
             alive[positions] = False
@@ -220,7 +220,7 @@ def _next_of(merged: Iterator[pa.Table], part: FileSlice) -> pa.Table | None:
         raise damaged(part.path(part.names[0]), f"it, or a log file on it, holds what cannot be merged ({error})") from error
 
 
-def _counted(batches: Iterator[pa.Table], wanted: Wanted) -> Iterator[pa.Table]:
+def _counted(batches: Iterator[pa.Table], wanted: ScanColumns) -> Iterator[pa.Table]:
     return batches if wanted.commits is None else (rows.filter(wanted.commits) for rows in batches)
 
 
