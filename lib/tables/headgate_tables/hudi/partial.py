@@ -21,14 +21,14 @@ _NONE = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class MergeSource:
     """Entries of one base file or block, in merge order. ``rows``: their columns in the table's types; None for deletes."""
 
     entries: Entries
     rows: pa.Table | None
 
 
-def merge_partial(sources: Sequence[Source], schema: pa.Schema) -> pa.Table:
+def merge_partial(sources: Sequence[MergeSource], schema: pa.Schema) -> pa.Table:
     """The rows that a snapshot shows, with the columns of ``schema``; a column that no entry of a key holds is null."""
     keys = pa.concat_arrays([source.entries.keys for source in sources]).dictionary_encode()
     codes = keys.indices.to_numpy(zero_copy_only=False).astype(np.int64)
@@ -59,7 +59,7 @@ class _Winning:
     keys: int
 
 
-def _column(field: Field, sources: Sequence[Source], winning: _Winning) -> Array:
+def _column(field: Field, sources: Sequence[MergeSource], winning: _Winning) -> Array:
     """The value of each shown key in its last entry that has the column."""
     chunks: list[Array] = []
     at = np.full(len(winning.codes), _NONE, dtype=np.int64)
@@ -80,7 +80,7 @@ def _column(field: Field, sources: Sequence[Source], winning: _Winning) -> Array
     return pa.concat_arrays(chunks).take(pa.array(taken, pa.int64(), mask=taken == _NONE))
 
 
-def _sequence(sources: Sequence[Source]) -> Numbers:
+def _sequence(sources: Sequence[MergeSource]) -> Numbers:
     """The rank of each entry, by ordering value, then position; the greatest wins."""
     ordering = [source.entries.ordering for source in sources if source.entries.ordering is not None]
     total = sum(len(source.entries.keys) for source in sources)

@@ -19,7 +19,7 @@ from headgate_tables.hudi.log.block import HeaderKey
 from headgate_tables.hudi.log.reader import DeleteBlock, RowsBlock, read_log_file
 from headgate_tables.hudi.merge import Entries, Positions, Winners, merge_base, merge_logs
 from headgate_tables.hudi.parquet_checks import UNMERGEABLE, check_columns, damaged
-from headgate_tables.hudi.partial import Source, merge_partial
+from headgate_tables.hudi.partial import MergeSource, merge_partial
 from headgate_tables.hudi.schema.conform import conform
 from headgate_tables.hudi.schema.meta_columns import COMMIT_TIME, RECORD_KEY
 from headgate_tables.hudi.timeline.active import Timeline
@@ -119,13 +119,13 @@ class SliceReader:
             base = BaseFile(self._store, part.path(part.base))
             for rows in base.read(base.row_groups()[0], self._target(names), self._as_text):
                 none = np.zeros(rows.num_rows, dtype=bool)
-                sources.append(Source(Entries(one_array(rows[RECORD_KEY]), self._base_ordering(rows), none, none), rows))
+                sources.append(MergeSource(Entries(one_array(rows[RECORD_KEY]), self._base_ordering(rows), none, none), rows))
         for block in blocks:
             changed = None
             if isinstance(block, RowsBlock):
                 changed = block.read([name for name in names if name in block.column_names])
                 changed = conform(changed, self._target(changed.column_names), block.path, self._as_text)
-            sources.append(Source(self._entries(block), changed))
+            sources.append(MergeSource(self._entries(block), changed))
         return merge_partial(sources, self._target(wanted.read))
 
     def _merge_logs(self, blocks: Sequence[Block]) -> LogRows:

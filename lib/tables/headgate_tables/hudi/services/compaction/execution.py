@@ -23,7 +23,7 @@ from headgate_tables.hudi.definition import Definition, Layout, avro_schema
 from headgate_tables.hudi.entries import EntryReader, one_array
 from headgate_tables.hudi.merge import Entries, Mask
 from headgate_tables.hudi.parquet_checks import UNMERGEABLE, damaged
-from headgate_tables.hudi.partial import Source, merge_partial
+from headgate_tables.hudi.partial import MergeSource, merge_partial
 from headgate_tables.hudi.schema.meta_columns import FILE_NAME, RECORD_KEY, with_meta
 from headgate_tables.hudi.services.compaction.base_writer import BaseFileWriter
 from headgate_tables.hudi.services.compaction.parquet_batches import ParquetBatches
@@ -167,21 +167,21 @@ class _Merge:
     def _partial(self, writer: BaseFileWriter) -> Counts:
         """Merges a slice with partial updates, which only Spark writes, in memory as readers do."""
         names = self._target.names
-        sources: list[Source] = []
+        sources: list[MergeSource] = []
         base_keys: list[Array] = []
         with self._pinned.base() as base:
             for rows in base.batches(self._target, dictionaries=False) if base is not None else ():
                 none = np.zeros(rows.num_rows, dtype=bool)
                 ordering = one_array(rows[self._reader.ordering]) if self._reader.ordering else None
                 base_keys.append(one_array(rows[RECORD_KEY]))
-                sources.append(Source(Entries(base_keys[-1], ordering, none, none), rows))
+                sources.append(MergeSource(Entries(base_keys[-1], ordering, none, none), rows))
         log_rows = 0
         log_keys: list[Array] = []
         for block in self._pinned.blocks:
             entries = self._reader.concatenate(list(block.entries(self._reader)))
             log_keys.append(entries.keys)
             log_rows += len(entries.keys) if block.has_rows else 0
-            sources.append(Source(entries, block.read_whole(names, self._schema) if block.has_rows else None))
+            sources.append(MergeSource(entries, block.read_whole(names, self._schema) if block.has_rows else None))
             self._beat()
         merged = merge_partial(sources, self._target)
         writer.write(merged)
