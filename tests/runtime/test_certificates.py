@@ -52,6 +52,31 @@ def test_a_certificate_and_a_key_that_are_no_pair_are_refused_by_name(cert: str,
         check_certificates(settings, SystemClock().now_ms())
 
 
+def test_an_authority_of_clients_is_refused_when_no_client_could_connect(tmp_path: Path) -> None:
+    authority = Authority(tmp_path / "authority")
+    server = authority.issue("server", ["localhost"], valid=2 * DAY)
+    (wrong := tmp_path / "wrong.pem").write_text("authority")
+    now = SystemClock().now_ms()
+
+    def check(client_ca: Path, now_ms: int) -> None:
+        own = {"tls_cert": str(server.cert), "tls_key": str(server.key), "client_ca": str(client_ca), "access": "a"}
+        cluster = {
+            "cluster_cert": str(server.cert),
+            "cluster_key": str(server.key),
+            "cluster_ca": "c",
+            "cluster_listen": "127.0.0.1:0",
+        }
+        check_certificates(ServiceSettings(**own, **cluster), now_ms)  # type: ignore[arg-type]
+
+    check(authority.cert, now)
+    with pytest.raises(StartError, match=r"client_ca: what is in .* has expired"):
+        check(authority.cert, now + DAY_MS)
+    with pytest.raises(StartError, match=r"client_ca: .*wrong\.pem is no PEM file"):
+        check(wrong, now)
+    (both := tmp_path / "both.pem").write_bytes(authority.cert.read_bytes() + server.cert.read_bytes())
+    check(both, now + DAY_MS)
+
+
 @pytest.mark.parametrize("service", ["coordinator", "writer", "compactor"])
 def test_a_service_with_an_expired_certificate_ends_and_its_last_line_says_what_to_do(service: str, tmp_path: Path) -> None:
     authority = Authority(tmp_path / "authority")

@@ -19,6 +19,11 @@ class Certificate:
     cert: Path
     key: Path
 
+    @property
+    def serial(self) -> int:
+        """The certificate's serial number."""
+        return x509.load_pem_x509_certificate(self.cert.read_bytes()).serial_number
+
 
 def self_signed(folder: Path) -> Certificate:
     """For "localhost", from yesterday to tomorrow. The certificate is its own authority."""

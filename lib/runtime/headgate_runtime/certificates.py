@@ -1,4 +1,4 @@
-"""Whether the certificates that a service shows are valid, and its keys fit them."""
+"""Whether the certificates that a service shows, its keys, and the authority of its clients are valid."""
 
 import datetime
 from pathlib import Path
@@ -16,7 +16,8 @@ _SHOWN: Final = {"tls_cert": "tls_key", "cluster_cert": "cluster_key"}
 
 
 def check_certificates(settings: ServiceSettings, now_ms: int) -> None:
-    """Raises StartError if nobody could connect: a certificate that this service shows has expired, or its key is another's.
+    """Raises StartError if nobody could connect: a certificate that this service shows has expired, its key is another's, or the
+    authority of clients has expired.
 
     gRPC reports a key that it cannot use as an address that it cannot bind, and clients say why in a log of their own at best. A
     certificate that expires later is for `headgate_runtime.tls`, which reads renewed files. ``now_ms``: milliseconds since the
@@ -27,6 +28,8 @@ def check_certificates(settings: ServiceSettings, now_ms: int) -> None:
             certificate = _certificate(cert_setting, path)
             _check_expiry(cert_setting, path, certificate, now_ms)
             _check_key(key_setting, getattr(settings, key_setting), certificate)
+    if settings.client_ca:
+        _check_authorities(settings.client_ca, now_ms)
 
 
 def _certificate(setting: str, path: str) -> x509.Certificate:
@@ -53,3 +56,14 @@ def _check_key(setting: str, path: str, certificate: x509.Certificate) -> None:
         raise StartError(f"{setting}: {path} is not a private key in PEM form without a password.") from e
     if key.public_key() != certificate.public_key():
         raise StartError(f"{setting}: the key in {path} is not that of the certificate. Give the two that were issued together.")
+
+
+def _check_authorities(path: str, now_ms: int) -> None:
+    """Of clients. gRPC says nothing of a file without a valid one, and clients only that the connection is closed."""
+    try:
+        found = x509.load_pem_x509_certificates(Path(path).read_bytes())
+    except ValueError as error:
+        raise StartError(f"client_ca: {path} is no PEM file of certificates: name that of the clients' authority.") from error
+    now = datetime.datetime.fromtimestamp(now_ms / 1000, datetime.UTC)
+    if all(each.not_valid_after_utc <= now for each in found):
+        raise StartError(f"client_ca: what is in {path} has expired, so no client could connect. Name a valid authority.")

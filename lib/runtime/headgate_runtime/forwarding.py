@@ -43,6 +43,8 @@ class Forwarder:
 
         async def forward(request: bytes, context: Context) -> AsyncIterator[bytes]:
             authorization = str(self._metadata_of(context).get("authorization", ""))
+            if not authorization and "x509_pem_cert" in context.auth_context():
+                raise _without_token()
             address = self.address_for(context)
             if address is None:  # it has just gone
                 raise rpc_error(errors_pb2.CODE_UNAVAILABLE, "no such coordinator lives just now", "Send the same again shortly.")
@@ -83,6 +85,15 @@ class Forwarder:
 def or_bytes(serialize: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
     """Serializes answers of this process's own servicer, and takes those of another as they are."""
     return lambda answer: answer if isinstance(answer, bytes) else serialize(answer)
+
+
+def _without_token() -> RpcError:
+    """A certificate proves an identity on its own connection, and coordinators vouch for no client."""
+    return rpc_error(
+        errors_pb2.CODE_UNAUTHENTICATED,
+        "another coordinator has to answer this call, and a client's certificate cannot be passed on to it",
+        "Send a token, too, or reach coordinators at their own addresses (no front).",
+    )
 
 
 async def _fail(failed: grpc.aio.AioRpcError, context: Context) -> NoReturn:

@@ -116,7 +116,8 @@ class Server:
         check_certificates(self._settings, self._clock.now_ms())
         await self.access.begin()
         settings = self._settings
-        credentials = server_credentials(settings.tls_cert, settings.tls_key) if settings.tls_cert else None
+        files = (settings.tls_cert, settings.tls_key, settings.client_ca)
+        credentials = server_credentials(*files) if settings.tls_cert else None
         self.address = self.cluster_address = listen(self.grpc, Address.parse(settings.listen), credentials)
         self._greeting.address = settings.advertised(self.address)
         if self.cluster is not self.grpc:

@@ -137,6 +137,11 @@ def is_coordinator(peer: Peer, domain: str) -> bool:
     return ServiceKind.COORDINATOR in peer.kinds(domain)
 
 
+def is_service(dns: Sequence[str], domain: str) -> bool:
+    """Whether a certificate with these DNS names is one of a service."""
+    return bool(Peer("", dns).roles(domain))
+
+
 def loopback_refusal(path: str, peer: Peer) -> Error | None:
     """Why, without any credentials of services, ``path`` may not be called from there; None: it may."""
     if not path.startswith(CLUSTER_SERVICES) or peer.is_on_this_machine:

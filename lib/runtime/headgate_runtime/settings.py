@@ -80,6 +80,13 @@ class ServiceSettings(BaseSettings):
         description="stands before principals and groups of signed tokens in the access file. Empty: a user who chooses a name "
         "at the issuer can take that of a principal of the file",
     )
+    client_ca: str = Field(
+        default="",
+        description="PEM file of authorities: `listen` demands a certificate of theirs from each client, and its one SPIFFE id, "
+        "else its one DNS name, is the principal `cert:NAME` of `access`, unless a token comes, too; read again when it changes. "
+        "Wants `cluster_listen`, as services have other certificates, and `health_listen` for probes. Each call costs 15 us "
+        "more. Empty: none is asked for, and clients use tokens",
+    )
     audit_log: str = Field(
         default="stderr",
         description="where lines go about calls that change something and those that are refused, with `access`: stderr, none, "
@@ -147,6 +154,8 @@ class ServiceSettings(BaseSettings):
             raise ValueError("tls_cert and tls_key belong together: give both or none")
         self._check_cluster()
         self._check_issuer()
+        if self.client_ca and not (self.tls_cert and self.access and self.cluster_listen):
+            raise ValueError("client_ca wants tls_cert, access, whose roles count, and cluster_listen: services are no clients")
         guarded = self.tls_cert and self.access
         if not (Address.parse(self.listen).is_loopback or guarded or self.insecure):
             raise ValueError(

@@ -118,9 +118,10 @@ async def test_a_token_with_a_wrong_claim_is_refused(case: Case, others: dict[st
     assert message in case.refused(case.sign(**others))
 
 
-async def test_no_token_proves_a_name_of_the_clusters_own(case: Case) -> None:
+async def test_no_token_proves_a_name_of_the_clusters_own_or_of_a_certificate(case: Case) -> None:
     case.tokens = SignedTokens(Claims(case.issuer.address, "headgate", prefix=""), case.keys)
-    assert "no name of a principal" in case.refused(case.sign(sub="cluster"))
+    for name in ("cluster", "cert:loader.example.org"):
+        assert "no name of a principal" in case.refused(case.sign(sub=name))
 
 
 async def test_a_token_without_a_signature_is_refused(case: Case) -> None:

@@ -4,12 +4,15 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import NoReturn, TypeAlias, assert_never
 
 import structlog
 
 from headgate_proto.api.v1 import errors_pb2
+from headgate_runtime.access.client_certificates import CREDENTIAL, ClientCertificates
+from headgate_runtime.access.client_certificates import EXPIRED as CERTIFICATE_EXPIRED
 from headgate_runtime.access.file import AccessFile, read_access_file
 from headgate_runtime.access.identity import ANONYMOUS, Authenticator, CallerKind, Credentials, Identity, Unauthenticated
 from headgate_runtime.access.issuer_keys import IssuerKeys
@@ -18,6 +21,7 @@ from headgate_runtime.access.rights import Denied, Right
 from headgate_runtime.access.signed_tokens import Claims, SignedTokens
 from headgate_runtime.access.tokens import ClusterToken, FileTokens
 from headgate_runtime.errors import wire_error
+from headgate_runtime.peers import is_service
 from headgate_runtime.settings import ServiceSettings
 from headgate_runtime.world import Clock
 
@@ -72,6 +76,8 @@ class AccessControl:
         if settings.jwt_issuer:
             self._keys = IssuerKeys(settings.jwt_issuer, settings.jwt_keys, settings.jwt_refresh, clock)
             self._authenticators.append(SignedTokens(_claims(settings), self._keys))
+        if settings.client_ca:
+            self._authenticators.append(ClientCertificates(partial(is_service, domain=settings.cluster_domain)))
         self._running: set[_Running] = set()
         self._problem = ""
         if self._path is not None:
@@ -157,7 +163,7 @@ class AccessControl:
         if identity is None:
             return _REVOKED
         if identity.is_expired(self._clock.now_ms()):
-            return _EXPIRED
+            return CERTIFICATE_EXPIRED if identity.credential.startswith(CREDENTIAL) else _EXPIRED
         if identity is running.identity and running.allowed_by is self._file:
             return None
         running.identity, running.allowed_by = identity, self._file

@@ -44,6 +44,10 @@ RESERVED: Final = frozenset({ANONYMOUS.principal, CLUSTER.principal})
 """No credential of a client may prove one of these names: a channel belongs to a name."""
 
 
+CERTIFIED: Final = "cert:"
+"""Begins the principals that certificates of clients name. No signed token may prove one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Credentials:
     """What a call brings. ``authorization``: the header of that name, empty without one.

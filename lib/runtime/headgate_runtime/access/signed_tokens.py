@@ -8,7 +8,7 @@ from typing import Final
 import jwt
 
 from headgate_runtime.access.file import is_principal
-from headgate_runtime.access.identity import Credentials, Identified, Identity, Unauthenticated
+from headgate_runtime.access.identity import CERTIFIED, Credentials, Identified, Identity, Unauthenticated
 from headgate_runtime.access.issuer_keys import ALGORITHMS, IssuerKeys
 
 LEEWAY_MS: Final = 10_000
@@ -104,7 +104,7 @@ class SignedTokens:
         claims = self._claims
         named = _claim(found, claims.principal)
         principal = f"{claims.prefix}{named}"
-        if not isinstance(named, str) or not named or not is_principal(principal):
+        if not isinstance(named, str) or not named or not is_principal(principal) or principal.startswith(CERTIFIED):
             return Unauthenticated(f"the token's claim {claims.principal} is no name of a principal", _ANOTHER)
         groups = _texts(_claim(found, claims.groups))
         digest = hashlib.sha256(token.encode()).hexdigest()[:12]
