@@ -126,6 +126,24 @@ def test_people_read_which_line_allows_it_and_through_which_channels(path: Path,
     assert "bob has no token" in said
 
 
+@pytest.mark.parametrize(
+    ("name", "code", "said"),
+    [
+        ("loader.example.org", ExitCode.OK, "certificates name it by the DNS name loader.example.org"),
+        ("spiffe://example.org/loader", ExitCode.OK, "certificates name it by the SPIFFE id spiffe://example.org/loader"),
+        ("Loader.example.org", ExitCode.OK, "no certificate can name it: want one SPIFFE id"),
+        ("other.example.org", ExitCode.PROBLEMS, "'cert:other.example.org' lacks the right `write`"),
+    ],
+)
+def test_a_check_knows_principals_that_certificates_name(name: str, code: ExitCode, said: str, path: Path, capsys: Said) -> None:
+    named = ("loader.example.org", "spiffe://example.org/loader", "Loader.example.org")
+    path.write_text(access_text({}, *(role(f"cert:{each}", "write", tables=["a*"]) for each in named)))
+    assert run(["access", "check", f"cert:{name}", "write", "a1", "--access", str(path)]) == code
+    shown = capsys.readouterr().out
+    assert said in shown
+    assert "has no token" not in shown
+
+
 def test_a_wrong_file_is_named_with_its_line(path: Path, capsys: Said) -> None:
     path.write_text("[tokens]\n\nann = 1\n")
     assert run(["access", "list", "--access", str(path)]) == ExitCode.FIX_CALL

@@ -57,4 +57,8 @@ def test_a_reworded_message_is_a_sentence_that_names_the_command() -> None:
     assert for_command_line("Restore the file from a copy; verify() names every damaged file.") == (
         "Restore the file from a copy; `headgate verify TABLE` names every damaged file."
     )
+    assert for_command_line("Name it: tls=headgate.Tls(ca=...).") == "Name it: --tls-ca FILE."
+    assert for_command_line("wants one: headgate.Tls(certificate=..., key=...).") == (
+        "wants one: --client-cert FILE --client-key FILE."
+    )
     assert for_command_line("Order by an integer.") == "Order by an integer."

@@ -88,7 +88,8 @@ async def test_an_example_runs(
     example: Example, address: str, names: dict[str, object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("ca.pem").write_text("")
+    for name in ("ca.pem", "me.pem", "me.key"):
+        Path(name).write_text("")
     code = example.code.replace("localhost:7070", address).replace("file:///tmp/", tmp_path.as_uri() + "/")
     compiled = compile(code, example.where, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
     coroutine = eval(compiled, names)

@@ -12,7 +12,8 @@ class Access:
     """Address of the cluster and credentials.
 
     ``addresses``: host:port of coordinators. ``timeout``: seconds that a call waits for an answer, through breaks and takeovers.
-    ``tls_ca``: PEM file; empty: no TLS. ``front``: the addresses are of proxies, and no other can be reached.
+    ``tls_ca``: PEM file; empty: no TLS. ``front``: the addresses are of proxies, and no other can be reached. ``client_cert``,
+    ``client_key``: PEM files by which the caller shows who it is; empty: none. With them alone the system's authorities count.
     """
 
     addresses: Sequence[str]
@@ -20,6 +21,8 @@ class Access:
     token: str = field(default="", repr=False)
     tls_ca: str = ""
     front: bool = False
+    client_cert: str = ""
+    client_key: str = ""
 
     def connect(self) -> headgate.Headgate:
         """A connection for blocking calls. Raises OSError for a file that cannot be read."""
@@ -32,11 +35,16 @@ class Access:
     def _options(self) -> "_Options":
         return {
             "token": self.token or None,
-            "tls": headgate.Tls(ca=self.tls_ca) if self.tls_ca else None,
+            "tls": self._tls(),
             "timeout": self.timeout,
             "wait": self.timeout,  # a command that is typed while its cluster starts has come early, not wrong
             "front": self.front,
         }
+
+    def _tls(self) -> headgate.Tls | None:
+        if not (self.tls_ca or self.client_cert):
+            return None
+        return headgate.Tls(ca=self.tls_ca or None, certificate=self.client_cert or None, key=self.client_key or None)
 
 
 class _Options(TypedDict):

@@ -38,10 +38,14 @@ def cluster_options(timeout_s: float = 5.0) -> Callable[[Callable[..., object]],
             token_file: Path | None,
             tls_ca: str,
             front: bool,
+            client_cert: str,
+            client_key: str,
             **named: object,
         ) -> object:
             addresses = [address.strip() for address in connect.split(",") if address.strip()]
-            return command(*arguments, access=Access(addresses, timeout, _token(token, token_file), tls_ca, front), **named)
+            _check_pair(client_cert, client_key)
+            bearer = _token(token, token_file)
+            return command(*arguments, access=Access(addresses, timeout, bearer, tls_ca, front, client_cert, client_key), **named)
 
         for option in (*_CLUSTER_OPTIONS, timeout):
             with_access = option(with_access)
@@ -95,6 +99,12 @@ def _token(token: str, token_file: Path | None) -> str:
     return found
 
 
+def _check_pair(client_cert: str, client_key: str) -> None:
+    if bool(client_cert) != bool(client_key):
+        message = "--client-cert and --client-key belong together"
+        raise CommandError(message, fix="Give both, or none.", code=ExitCode.USAGE)
+
+
 def _read(token_file: Path) -> str:
     try:
         return token_file.read_text(encoding="utf-8").strip()
@@ -109,6 +119,20 @@ _CLUSTER_OPTIONS = (
         is_flag=True,
         envvar="HEADGATE_CONNECT_FRONT",
         help="--connect names a load balancer or gateway, and nothing else is reached. Also HEADGATE_CONNECT_FRONT=1.",
+    ),
+    click.option(
+        "--client-key",
+        envvar="HEADGATE_CLIENT_KEY",
+        default="",
+        metavar="FILE",
+        help="PEM file of its key. Also HEADGATE_CLIENT_KEY.",
+    ),
+    click.option(
+        "--client-cert",
+        envvar="HEADGATE_CLIENT_CERT",
+        default="",
+        metavar="FILE",
+        help="PEM file of your own certificate, for services with client_ca. Also HEADGATE_CLIENT_CERT.",
     ),
     click.option(
         "--tls-ca", envvar="HEADGATE_TLS_CA", default="", help="PEM file of the cluster's certificate authority. [no TLS]"

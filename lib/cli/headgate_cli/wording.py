@@ -28,6 +28,8 @@ _RULES: Sequence[tuple[str, str]] = (
     (r"Write through it: headgate\.connect\('?([^')]*)'?\)\. If it is gone for good, .*", r"Name the table and --connect \1."),
     (r"Order by an integer or a timestamp\('us'\)", "Order by an integer or a timestamp"),
     (r"Use timestamp\('us'\)", "Use the type timestamp"),
+    (r"tls=headgate\.Tls\(ca=\.\.\.\)", "--tls-ca FILE"),
+    (r"headgate\.Tls\(certificate=\.\.\., key=\.\.\.\)", "--client-cert FILE --client-key FILE"),
     (r"Pass a pyarrow expression over column names, such as .*", "Write --filter column=value."),
     (r"mode='?(\w+)'? with since='?(\d*)'?", "--read-optimized with --since"),
     (r"Open the channel again and send the rows that follow its committed_offset", "Run the same command again"),

@@ -32,14 +32,15 @@ def connect(
     """Returns a connection to a cluster. Sends nothing before the first call.
 
     ``address``: one coordinator or several (``"a:7070,b:7070"`` or a list); one that answers is enough. ``token`` is a bearer
-    token, sent in the clear without ``tls``. ``tls=True`` trusts the system's authorities; ``headgate.Tls`` names others. Without
-    both, a cluster that `headgate dev` runs for the same user on this machine is reached with the credentials that it made;
-    ``tls=False`` keeps to plaintext. ``timeout``: seconds that a call waits, through breaks and takeovers, unless it gives its
-    own. A cluster to which there is no way at first (nobody listens, the name is not known, one side alone speaks TLS) is an
-    UnavailableError within 2 s; with ``wait=60`` calls try for a minute, and say so in the log ``headgate``.
-    ``compression="lz4"`` saves about 40 % on the wire for 0.7 ms of CPU a MB. ``in_flight_bytes``: how much one channel
-    buffers until it is queryable (rule CH7), at most what the cluster allows. At half of it the channel asks for a checkpoint.
-    ``front=True``: ``address`` is a proxy's, all calls go there. Needless where the coordinators' setting `front` names it.
+    token, sent in the clear without ``tls``. ``tls=True`` trusts the system's authorities; ``headgate.Tls`` names others, and a
+    certificate by which the program shows who it is. Without both, a cluster that `headgate dev` runs for the same user on this
+    machine is reached with the credentials that it made; ``tls=False`` keeps to plaintext. ``timeout``: seconds that a call
+    waits, through breaks and takeovers, unless it gives its own. A cluster to which there is no way at first (nobody listens, the
+    name is not known, one side alone speaks TLS) is an UnavailableError within 2 s; with ``wait=60`` calls try for a minute, and
+    say so in the log ``headgate``. ``compression="lz4"`` saves about 40 % on the wire for 0.7 ms of CPU a MB.
+    ``in_flight_bytes``: how much one channel buffers until it is queryable (rule CH7), at most what the cluster allows. At half
+    of it the channel asks for a checkpoint. ``front=True``: ``address`` is a proxy's, all calls go there. Needless where the
+    coordinators' setting `front` names it.
 
     Raises InvalidArgumentError (also for a profile that others may open), OSError (a TLS file)::
 

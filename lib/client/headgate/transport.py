@@ -11,6 +11,7 @@ from grpc import aio
 from headgate.errors import (
     HeadgateError,
     InternalError,
+    InvalidArgumentError,
     PermissionDeniedError,
     UnauthenticatedError,
     UnavailableError,
@@ -45,11 +46,12 @@ _OPTIONS = [
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """PEM files: the trusted authorities and, for mutual TLS, the client's certificate and key.
+    """PEM files: the trusted authorities and, for a cluster that knows clients by certificates, the client's own and its key.
 
-    Without ``ca`` the system's authorities are trusted::
+    Without ``ca`` the system's authorities are trusted. The files are read once: connect again when the certificate is renewed::
 
         headgate.connect("headgate.example.org:7070", tls=headgate.Tls(ca="ca.pem"), token="my-token")
+        headgate.connect("headgate.example.org:7070", tls=headgate.Tls("ca.pem", certificate="me.pem", key="me.key"))
     """
 
     ca: str | Path | None = None
@@ -57,7 +59,9 @@ class Tls:
     key: str | Path | None = None
 
     def credentials(self) -> grpc.ChannelCredentials:
-        """GRPC's credentials. Raises OSError for a file that cannot be read."""
+        """GRPC's credentials. Raises OSError for a file that cannot be read, InvalidArgumentError for one without the other."""
+        if bool(self.certificate) != bool(self.key):
+            raise InvalidArgumentError("a client's certificate and its key belong together", fix="Give both, or none.")
         ca, certificate, key = (Path(path).read_bytes() if path else None for path in (self.ca, self.certificate, self.key))
         return grpc.ssl_channel_credentials(root_certificates=ca, private_key=key, certificate_chain=certificate)
 

@@ -35,7 +35,8 @@ _WANTS_TLS = Unreachable(
 )
 _WANTS_CERTIFICATE = Unreachable(
     "the server ends the TLS handshake",
-    "Check the port, and whether the server wants a client's certificate: headgate.Tls(certificate=..., key=...).",
+    "Check the port, and whether the server wants a client's certificate, valid and of the authority that it names: "
+    "headgate.Tls(certificate=..., key=...).",
 )
 _SLOW = ("timed out", "Timeout", "Endpoint closing")
 """Also of a server that is there, on a machine with too much to do."""

@@ -20,8 +20,9 @@ from headgate_cli.credentials.command import credentials
 from headgate_cli.exits import ExitCode
 from headgate_cli.failures import CommandError
 from headgate_cli.output import Output, json_option
+from headgate_runtime.access.client_certificates import WANTED, is_name
 from headgate_runtime.access.file import AccessFile, AccessFileError, is_principal, read_access_file
-from headgate_runtime.access.identity import Identity
+from headgate_runtime.access.identity import CERTIFIED, Identity
 from headgate_runtime.access.quotas import usage_of
 from headgate_runtime.access.rights import Allowed, Right, Role
 from headgate_runtime.access.tokens import digest_of, new_token
@@ -144,7 +145,8 @@ def check_command(
 ) -> int:
     """Says whether PRINCIPAL has RIGHT on TABLE, by which line, and within which quotas. The exit code is 0 if it has, 1 if not.
 
-    Of a signed token give the names as the access file has them: jwt:ann, --group jwt:ingest.
+    Of a signed token give the names as the access file has them: jwt:ann, --group jwt:ingest. Of a client's certificate:
+    cert:loader.example.org, cert:spiffe://example.org/loader.
     """
     found = _read(path)
     identity = Identity(principal, groups=frozenset(groups))
@@ -163,11 +165,20 @@ def check_command(
         output.print_text(f"no: {decision.message}", fg="red")
     for name, most in usage.items():
         output.print_text(f"  at most {most:,} {name}")
-    if principal.startswith(claims["jwt_prefix"]):
-        output.print_text(f"signed tokens name it by the claim {claims['jwt_principal']}")
-    elif not tokens:
-        output.print_text(f"{principal} has no token in the file that counts now")
+    if proved := _proved(principal, tokens, claims):
+        output.print_text(proved)
     return ExitCode.OK if isinstance(decision, Allowed) else ExitCode.PROBLEMS
+
+
+def _proved(principal: str, tokens: int, claims: ClaimNames) -> str:
+    """By what a caller shows that it is the principal; "" where nothing has to be said of its tokens."""
+    if principal.startswith(CERTIFIED):
+        name = principal.removeprefix(CERTIFIED)
+        kind = "SPIFFE id" if "/" in name else "DNS name"
+        return f"certificates name it by the {kind} {name}" if is_name(name) else f"no certificate can name it: want {WANTED}"
+    if principal.startswith(claims["jwt_prefix"]):
+        return f"signed tokens name it by the claim {claims['jwt_principal']}"
+    return "" if tokens else f"{principal} has no token in the file that counts now"
 
 
 def _read(path: Path) -> AccessFile:
