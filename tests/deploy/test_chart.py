@@ -112,6 +112,8 @@ def test_the_committed_rendering_is_that_of_the_trial() -> None:
         ([STORE, "autoscaling.writer.enabled=true", "autoscaling.writer.cpuPercent=0"], "nothing to go by"),
         ([STORE, "autoscaling.writer.enabled=true", "autoscaling.writer.maxReplicas=1"], "below minReplicas"),
         ([STORE, "credentials.certificates=jobs"], "certificates"),
+        ([STORE, "credentials.clientCaSecret=c"], "wants front.enabled=false"),
+        ([STORE, "credentials.clientCaSecret=c", "insecure=true"], "clients have no TLS"),
         ([STORE, "service.front={rows.example.org}"], "/service/front/0"),
     ],
 )
@@ -161,6 +163,7 @@ def test_further_settings_are_those_of_the_service_that_the_chart_does_not_set(s
     unset = {"cluster_token", "cluster_domain", "tls_ca"}  # credentials are the chart's, and compactors serve nobody
     if service == "compactor":
         unset |= {"listen", "advertise", "insecure", "tls_cert", "tls_key", "access", "cluster_listen", "cluster_advertise"}
+        unset |= {"client_ca"}
     assert set(settings.model_fields) - known - unset == (taken - known), service
 
 

@@ -80,6 +80,7 @@ def test_services_take_the_settings_that_they_are_given(name: str, tmp_path: Pat
         if service is not ServiceKind.COMPACTOR and not insecure:
             assert settings.access
             assert settings.tls_cert or settings.listen.startswith("127.0.0.1:")
+            assert bool(settings.client_ca) == (name == "own-s3")
 
 
 @pytest.mark.parametrize("name", [name for name in VALUES if name not in ("insecure", "own-s3")])
@@ -129,7 +130,7 @@ def test_a_writer_s_memory_fits_its_limit(name: str) -> None:
 def test_what_pods_mount_somebody_makes(name: str) -> None:
     """Else they would wait for ever. Secrets that are the operator's are named by the values."""
     found = rendered(name)
-    given = {"own-s3": {"rows-keys"}, "insecure": {"rows-keys"}, "adapter": {"azure"}}.get(name, set())
+    given = {"own-s3": {"rows-keys", "clients"}, "insecure": {"rows-keys"}, "adapter": {"azure"}}.get(name, set())
     if name == "own-redis":
         own = {"headgate-tls", *(f"headgate-cluster-{service}" for service in ServiceKind)}
         given = {"google", "redis", "rows-access", *own}

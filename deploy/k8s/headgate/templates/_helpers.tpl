@@ -12,6 +12,8 @@
 {{- if and (not .Values.redis.bundled) (not .Values.redis.existingSecret) (not .Values.insecure) }}{{ fail "redis.existingSecret is missing: a Secret with the key password" }}{{ end }}
 {{- if and .Values.trialStore.enabled (ne .Values.store "s3://trial") (not (hasPrefix "s3://trial/" .Values.store)) }}{{ fail "trialStore has the bucket trial alone: store=s3://trial/…" }}{{ end }}
 {{- if and .Values.trialStore.enabled (or .Values.storage.existingSecret .Values.storage.s3.endpoint .Values.storage.s3.roleArn) }}{{ fail "trialStore brings its own endpoint and keys: leave storage.existingSecret, storage.s3.endpoint and storage.s3.roleArn empty" }}{{ end }}
+{{- if and .Values.credentials.clientCaSecret .Values.insecure }}{{ fail "credentials.clientCaSecret: with insecure=true clients have no TLS, and so no certificates" }}{{ end }}
+{{- if and .Values.credentials.clientCaSecret .Values.front.enabled }}{{ fail "credentials.clientCaSecret wants front.enabled=false: Envoy ends the TLS of clients, and services would not see their certificates" }}{{ end }}
 {{- if lt (int .Values.autoscaling.writer.maxReplicas) (int .Values.autoscaling.writer.minReplicas) }}{{ fail "autoscaling.writer.maxReplicas is below minReplicas" }}{{ end }}
 {{- if lt (int .Values.autoscaling.compactor.maxReplicas) (int .Values.autoscaling.compactor.minReplicas) }}{{ fail "autoscaling.compactor.maxReplicas is below minReplicas" }}{{ end }}
 {{- end }}

@@ -37,6 +37,9 @@
 {{- if not (include "headgate.behindFront" $root) }}
 - { name: HEADGATE_TLS_CERT, value: /etc/headgate/tls/tls.crt }
 - { name: HEADGATE_TLS_KEY, value: /etc/headgate/tls/tls.key }
+{{- if $root.Values.credentials.clientCaSecret }}
+- { name: HEADGATE_CLIENT_CA, value: /etc/headgate/clients/ca.crt }
+{{- end }}
 {{- end }}
 {{- end }}
 {{- end }}
@@ -80,6 +83,9 @@ envFrom:
 - { name: access, mountPath: /etc/headgate/access, readOnly: true }
 {{- if not (include "headgate.behindFront" .root) }}
 - { name: tls, mountPath: /etc/headgate/tls, readOnly: true }
+{{- if .root.Values.credentials.clientCaSecret }}
+- { name: clients, mountPath: /etc/headgate/clients, readOnly: true }
+{{- end }}
 {{- end }}
 {{- end }}
 {{- end }}
@@ -106,6 +112,10 @@ envFrom:
   secret: { secretName: {{ $root.Values.credentials.accessSecret | default (printf "%s-access" $root.Release.Name) }}, defaultMode: 0440 }
 - name: tls
   secret: { secretName: {{ $root.Release.Name }}-tls, defaultMode: 0440 }
+{{- with $root.Values.credentials.clientCaSecret }}
+- name: clients
+  secret: { secretName: {{ . }}, defaultMode: 0440 }
+{{- end }}
 {{- if include "headgate.behindFront" $root }}
 - name: front
   configMap: { name: {{ $root.Release.Name }}-front }
