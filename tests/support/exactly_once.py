@@ -11,6 +11,9 @@ Upserts hide doubles, so merged rows alone prove little. What must hold:
 other
   values than sent, and no data file is there that no commit names: ``ghost``
 * merged rows are what the history implies: ``merged``
+
+Rows that their slice did not take, and that their producer kept (``History.kept``), come through a channel of their own. All of
+this holds for each of the two channels, there with a row's place among those that were kept instead of its number.
 """
 
 from collections import Counter
@@ -119,13 +122,17 @@ def _load(db: duckdb.DuckDBPyConnection, entries: pa.Table, histories: Sequence[
     """Tables ``sent`` (by attempt), ``plan`` (every number that was sent, with what it does) and ``log`` (entries by number)."""
     db.execute("SET threads = 2")
     db.execute("CREATE TABLE sent (producer VARCHAR, attempt INT, committed BIGINT, last BIGINT)")
-    db.execute("CREATE TABLE known (producer VARCHAR, committed BIGINT)")
+    db.execute("CREATE TABLE known (producer VARCHAR, channel VARCHAR, committed BIGINT)")
+    db.execute("CREATE TABLE kept (producer VARCHAR, number BIGINT, place BIGINT)")
     for history in histories:
         for attempt in history.attempts:
             db.execute(
                 "INSERT INTO sent VALUES (?, ?, ?, ?)", [history.producer, attempt.number, attempt.committed, attempt.sent]
             )
-        db.execute("INSERT INTO known VALUES (?, ?)", [history.producer, history.known_committed])
+        db.execute("INSERT INTO known VALUES (?, '', ?)", [history.producer, history.known_committed])
+        db.execute("INSERT INTO known VALUES (?, 'kept', ?)", [history.producer, history.kept_acked])
+        db.register("kept_by_one", _kept(history))
+        db.execute("INSERT INTO kept FROM kept_by_one")
     planned = [_plan(history, workload) for history in histories]
     db.register("planned", pa.concat_tables([SCHEMA.append(pa.field("op", pa.int8())).empty_table(), *planned]))
     db.register("entries", entries)
@@ -137,23 +144,37 @@ def _plan(history: History, workload: Workload) -> pa.Table:
     return workload.rows(history.producer, 1, last, 0)
 
 
+def _kept(history: History) -> pa.Table:
+    places = range(1, len(history.kept) + 1)
+    columns = {"producer": [history.producer] * len(places), "number": list(history.kept), "place": list(places)}
+    return pa.table(columns, schema=pa.schema({"producer": pa.string(), "number": pa.int64(), "place": pa.int64()}))
+
+
 _TABLES = """
-CREATE TABLE plan AS SELECT id, part, ts, producer, number, op = 2 AS deletes FROM planned;
+-- Where each number stands in which channel.
+CREATE TABLE plan AS
+SELECT p.id, p.part, p.ts, p.producer, p.number, p.op = 2 AS deletes,
+       CASE WHEN k.place IS NULL THEN '' ELSE 'kept' END AS channel, coalesce(k.place, p.number) AS place
+FROM planned p LEFT JOIN kept k ON k.producer = p.producer AND k.number = p.number;
 
 -- A delete record does not say its number; its key does, and where keys are deleted more than once its ordering value.
 CREATE TABLE log AS
-SELECT e.instant, e.rank, e.file_id, e.version, e.block, e.position, e.deleted, e.id, e.part, e.ts, e.attempt, e.note,
-       CASE WHEN e.deleted THEN d.producer ELSE e.producer END AS producer,
-       CASE WHEN e.deleted THEN d.number ELSE e.number END AS number
-FROM entries e LEFT JOIN plan d ON e.deleted AND d.deletes AND d.id = e.id AND (e.ts IS NULL OR e.ts = d.ts);
+WITH numbered AS (
+    SELECT e.instant, e.rank, e.file_id, e.version, e.block, e.position, e.deleted, e.id, e.part, e.ts, e.attempt, e.note,
+           CASE WHEN e.deleted THEN d.producer ELSE e.producer END AS producer,
+           CASE WHEN e.deleted THEN d.number ELSE e.number END AS number
+    FROM entries e LEFT JOIN plan d ON e.deleted AND d.deletes AND d.id = e.id AND (e.ts IS NULL OR e.ts = d.ts))
+SELECT n.*, coalesce(p.channel, '') AS channel, coalesce(p.place, n.number) AS place
+FROM numbered n LEFT JOIN plan p ON p.producer = n.producer AND p.number = n.number;
 
--- How far each producer certainly is committed: acknowledged, or something behind is there.
+-- How far each channel certainly is committed: acknowledged, or something behind is there.
 CREATE TABLE upto AS
-SELECT producer, greatest(k.committed, coalesce((SELECT max(number) FROM log l WHERE l.producer = k.producer), 0)) AS last
+SELECT producer, channel, greatest(k.committed, coalesce((
+    SELECT max(place) FROM log l WHERE l.producer = k.producer AND l.channel = k.channel), 0)) AS last
 FROM known k;
 
 CREATE TABLE absent AS
-SELECT p.* FROM plan p JOIN upto u ON u.producer = p.producer AND p.number <= u.last
+SELECT p.* FROM plan p JOIN upto u ON u.producer = p.producer AND u.channel = p.channel AND p.place <= u.last
 WHERE NOT EXISTS (SELECT 1 FROM log l WHERE l.producer = p.producer AND l.number = p.number);
 """
 
@@ -192,18 +213,18 @@ _CHECKS: Iterable[tuple[str, str]] = (
         # Rows and deletes of one file stand in different blocks, so their order among each other says nothing.
         "swapped",
         """SELECT producer, number, id || ' has ' || before || ' before it, in ' || instant FROM (
-            SELECT *, lag(number) OVER w AS before, lag(deleted) OVER w AS before_deleted,
+            SELECT *, lag(number) OVER w AS before, lag(place) OVER w AS place_before, lag(deleted) OVER w AS before_deleted,
                    lag((rank, file_id, version)) OVER w AS before_file
             FROM log WHERE number IS NOT NULL
-            WINDOW w AS (PARTITION BY producer, id ORDER BY rank, version, block, position))
-        WHERE before > number AND NOT (before_deleted <> deleted AND before_file = (rank, file_id, version))""",
+            WINDOW w AS (PARTITION BY producer, channel, id ORDER BY rank, version, block, position))
+        WHERE place_before > place AND NOT (before_deleted <> deleted AND before_file = (rank, file_id, version))""",
     ),
     (
         "swapped",
         """SELECT producer, low, 'in ' || instant || ', but ' || earlier || ' was in an earlier instant' FROM (
-            SELECT producer, rank, instant, min(number) AS low, max(max(number)) OVER before AS earlier
-            FROM log WHERE number IS NOT NULL GROUP BY producer, rank, instant
-            WINDOW before AS (PARTITION BY producer ORDER BY rank ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING))
+            SELECT producer, rank, instant, min(place) AS low, max(max(place)) OVER before AS earlier
+            FROM log WHERE number IS NOT NULL GROUP BY producer, channel, rank, instant
+            WINDOW before AS (PARTITION BY producer, channel ORDER BY rank ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING))
         WHERE earlier > low""",
     ),
 )
@@ -213,10 +234,10 @@ _LOST_WITH_DROPPING = """
 WITH between_neighbours AS (
     SELECT a.*, coalesce(b.rank, -1) AS low, coalesce(c.rank, 9223372036854775807) AS high
     FROM absent a
-    ASOF LEFT JOIN (SELECT producer, number, rank FROM log WHERE number IS NOT NULL) b
-        ON b.producer = a.producer AND b.number < a.number
-    ASOF LEFT JOIN (SELECT producer, number, rank FROM log WHERE number IS NOT NULL) c
-        ON c.producer = a.producer AND c.number > a.number)
+    ASOF LEFT JOIN (SELECT producer, channel, place, rank FROM log WHERE number IS NOT NULL) b
+        ON b.producer = a.producer AND b.channel = a.channel AND b.place < a.place
+    ASOF LEFT JOIN (SELECT producer, channel, place, rank FROM log WHERE number IS NOT NULL) c
+        ON c.producer = a.producer AND c.channel = a.channel AND c.place > a.place)
 SELECT producer, number, 'absent, and nothing in its flush beats it: ' || id
 FROM between_neighbours a WHERE NOT EXISTS (
     SELECT 1 FROM log l JOIN plan p ON p.producer = l.producer AND p.number = l.number
@@ -230,7 +251,7 @@ _MERGED = """
 WITH committed AS (
     SELECT p.*, (SELECT max(s.attempt) FROM sent s
                  WHERE s.producer = p.producer AND s.committed < p.number AND s.last >= p.number) AS attempt
-    FROM plan p JOIN upto u ON u.producer = p.producer AND p.number <= u.last),
+    FROM plan p JOIN upto u ON u.producer = p.producer AND u.channel = p.channel AND p.place <= u.last),
 expected AS (
     SELECT id, part, ts, producer, number, attempt, producer || '/' || number || '/' || attempt AS note
     FROM (SELECT * FROM committed QUALIFY row_number() OVER (PARTITION BY part, id ORDER BY $WINS DESC) = 1)

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,11 +18,17 @@ class Attempt:
 
 @dataclass(slots=True)
 class History:
-    """What the journal says. ``acked``: the highest number acknowledged as durable or better, by whichever attempt."""
+    """What the journal says. ``acked``: the highest number acknowledged as durable or better, by whichever attempt.
+
+    ``kept``: numbers that the channel went past without, as their slice took no rows, each with the attempt that sent it. They
+    come through a channel of their own, in this order (``support.kept_rows``). ``kept_acked``: how many of them are durable.
+    """
 
     producer: str
     attempts: list[Attempt] = field(default_factory=list)
     acked: int = 0
+    kept: dict[int, int] = field(default_factory=dict)
+    kept_acked: int = 0
 
     @property
     def known_committed(self) -> int:
@@ -45,6 +51,14 @@ class Journal:
     def acked(self, number: int, level: str) -> None:
         self._note({"acked": number, "level": level})
 
+    def kept(self, numbers: Iterable[int]) -> None:
+        """Noted before the channel goes past them."""
+        self._note({"kept": [*numbers]})
+
+    def kept_acked(self, count: int) -> None:
+        """So many of those that were kept are durable."""
+        self._note({"kept_acked": count})
+
     def close(self) -> None:
         os.close(self._file)
 
@@ -59,8 +73,14 @@ def read_journal(path: Path, producer: str) -> History:
         entry = json.loads(line)
         if "opened" in entry:
             history.attempts.append(Attempt(entry["opened"], entry["committed"], entry["committed"]))
+            # What was kept and is not committed past is sent again in its place.
+            history.kept = {number: attempt for number, attempt in history.kept.items() if number <= entry["committed"]}
         elif "sent" in entry:
             history.attempts[-1].sent = entry["sent"]
+        elif "kept" in entry:
+            history.kept |= dict.fromkeys(entry["kept"], history.attempts[-1].number)
+        elif "kept_acked" in entry:
+            history.kept_acked = max(history.kept_acked, entry["kept_acked"])
         elif entry["level"] in ("durable", "queryable"):
             history.acked = max(history.acked, entry["acked"])
     return history

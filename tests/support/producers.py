@@ -1,7 +1,8 @@
 """Producers as processes: ``python -m support.producers --address A --table T --name N --journal FILE --rows 5000``.
 
 A producer that is started again goes on behind what is committed, as a new attempt: what it resends differs from what was sent
-before. Everything that the checker has to know is in its journal before it can be true (sent) or after it is (acknowledged).
+before. Everything that the checker has to know is in its journal before it can be true (sent) or after it is (acknowledged). Rows
+that a slice does not take are kept and sent later (``support.kept_rows``), where the order of time is the column ``ts``.
 """
 
 import argparse
@@ -19,6 +20,7 @@ import headgate.aio
 from headgate.maintenance import Maintenance
 from headgate_runtime.lifecycle import announce_ready
 from support.journal import History, Journal, read_journal
+from support.kept_rows import KeepingChannel
 from support.processes import READY_S, Died, Process
 from support.workload import SCHEMA, Workload
 
@@ -153,18 +155,19 @@ def produce(told: argparse.Namespace) -> None:
     with connection as hg, hg.table(told.table).channel(told.name) as channel:
         committed = channel.committed_offset
         journal.opened(attempt, committed)
+        keeping = KeepingChannel(hg.table(told.table), channel, workload, journal, read_journal(told.journal, told.name))
         announce_ready(f"{told.name} at {committed}")
         acks = _AckNotes(journal, channel)
         begin = time.monotonic()
         for call, (first, last) in enumerate(_calls(committed, told), 1):
             journal.sent(last)
-            channel.write(workload.rows(told.name, first, last, attempt), offset=last)
+            keeping.write(workload.rows(told.name, first, last, attempt), last)
             if told.flush_every and call % told.flush_every == 0:
-                channel.flush("durable")
+                keeping.flush("durable")
             acks.note()
             if told.rate:
                 time.sleep(max(0.0, begin + (last - committed - told.ahead) / told.rate - time.monotonic()))
-        channel.flush("queryable")
+        keeping.finish(told.timeout)
         acks.note()
     print(DONE, flush=True)
 

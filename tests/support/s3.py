@@ -63,7 +63,7 @@ def s3_server(command: Command, folder: Path) -> Iterator[S3Endpoint]:
     """A server of ``demo.s3_server`` in a process of its own, so that its threads and warnings stay out of ours."""
     port = free_port()
     with serving(command(port, folder), port):
-        yield _endpoint(port, access_key=ACCESS_KEY, secret=SECRET_KEY)
+        yield endpoint_at(port, access_key=ACCESS_KEY, secret=SECRET_KEY)
 
 
 @contextlib.contextmanager
@@ -91,10 +91,11 @@ def s3rver_s3(folder: Path) -> Iterator[S3Endpoint]:
     port = free_port()
     command = [node, script, "-d", str(folder), "-a", "127.0.0.1", "-p", str(port), "-s", "--no-vhost-buckets"]
     with serving(command, port):
-        yield _endpoint(port, access_key="S3RVER", secret="S3RVER")
+        yield endpoint_at(port, access_key="S3RVER", secret="S3RVER")
 
 
-def _endpoint(port: int, *, access_key: str, secret: str) -> S3Endpoint:
+def endpoint_at(port: int, *, access_key: str, secret: str) -> S3Endpoint:
+    """A server on this machine, for who has this key."""
     url = f"http://127.0.0.1:{port}"
     options = {
         "endpoint": url,
