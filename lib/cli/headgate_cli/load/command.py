@@ -17,7 +17,7 @@ from headgate_cli.options import cluster_options
 from headgate_cli.output import Output, json_option
 from headgate_cli.reading.bad_rows import BadRows
 from headgate_cli.reading.options import ReadOptions
-from headgate_cli.reading.source import Piece, refused
+from headgate_cli.reading.source import FilePiece, refused
 from headgate_cli.reading.sources import FORMATS, format_of, open_source
 from headgate_cli.table.command import create_table
 from headgate_tables.system import SystemIds
@@ -173,7 +173,7 @@ def _load(output: Output, table: headgate.Table, path: Path, reading: ReadOption
     output.print_text(f"{path.name}: {sent:,} rows loaded{done}.", fg="green")
 
 
-def _send(channel: headgate.Channel, piece: Piece, operation: str, operation_column: str) -> None:
+def _send(channel: headgate.Channel, piece: FilePiece, operation: str, operation_column: str) -> None:
     if operation == "delete":
         channel.delete(piece.rows, offset=piece.last_row)
     elif operation == "mixed":

@@ -16,7 +16,7 @@ _LOADED_WHOLE = "Rows sent before stay; the corrected file is loaded whole, as u
 _PIECE_BYTES = 4 << 20  # a message may have 8 MiB; Arrow's count of bytes is close, not exact
 
 
-class Piece(NamedTuple):
+class FilePiece(NamedTuple):
     """Rows that fit into one message. ``last_row``: number of the last one, from 1; ``done``: how far the file is read."""
 
     rows: pa.RecordBatch
@@ -46,13 +46,13 @@ class Source:
     batches: Callable[[int], Iterator[FileBatch]]
     header: str = ""
 
-    def pieces(self, skip: int) -> Iterator[Piece]:
+    def pieces(self, skip: int) -> Iterator[FilePiece]:
         """Yields all rows after the first ``skip``. Raises CommandError for a damaged file."""
         try:
             for batch, before, done in self.batches(skip):
                 rest = batch.slice(max(0, skip - before))
                 for start, rows in _cut(rest):
-                    yield Piece(rows, before + batch.num_rows - rest.num_rows + start + rows.num_rows, done)
+                    yield FilePiece(rows, before + batch.num_rows - rest.num_rows + start + rows.num_rows, done)
         except pa.ArrowException as error:
             raise unreadable(self.path, error) from error
 

@@ -17,7 +17,7 @@ from headgate_tables.errors import CorruptFileError, UnsupportedTableError
 MAGIC = b"#HUDI#"
 FORMAT_VERSION = 1
 
-Piece = bytes | memoryview | pa.Buffer
+BlockBytes = bytes | memoryview | pa.Buffer
 
 _I32 = struct.Struct(">i")
 _I64 = struct.Struct(">q")
@@ -64,7 +64,7 @@ class Block:
     size: int
 
 
-def encode_block(kind: BlockKind, headers: Mapping[HeaderKey, str], content: Sequence[Piece]) -> list[Piece]:
+def encode_block(kind: BlockKind, headers: Mapping[HeaderKey, str], content: Sequence[BlockBytes]) -> list[BlockBytes]:
     """The block in pieces, to be written one after the other; ``content`` is not copied."""
     length = sum(len(piece) if isinstance(piece, bytes) else _nbytes(piece) for piece in content)
     head = b"".join((_I32.pack(FORMAT_VERSION), _I32.pack(kind), _encode_map(headers), _I64.pack(length)))

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from headgate_tables.arrow import Array
 from headgate_tables.hudi.log import deletes, parquet_rows
-from headgate_tables.hudi.log.block import BlockKind, HeaderKey, Piece, encode_block
+from headgate_tables.hudi.log.block import BlockBytes, BlockKind, HeaderKey, encode_block
 from headgate_tables.hudi.log.parquet_rows import ParquetLayout
 
 Deleted: TypeAlias = tuple[Array, str, Array | None]
@@ -18,14 +18,14 @@ Deleted: TypeAlias = tuple[Array, str, Array | None]
 
 def encode_log_file(
     instant: str, schema_json: str, blocks: Sequence[pa.Table | Deleted], layout: ParquetLayout
-) -> Sequence[Piece]:
+) -> Sequence[BlockBytes]:
     """The file in pieces, to be written one after the other; no copy is made of the whole.
 
     ``blocks``: rows as ``attach_meta`` makes them, or deletes; of equal ordering values a later block's wins.
     ``schema_json``: Avro, meta columns included (Hudi reads it from every block's header).
     """
     headers = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: schema_json}
-    pieces: list[Piece] = []
+    pieces: list[BlockBytes] = []
     for content in blocks:
         if isinstance(content, pa.Table):
             pieces += encode_block(BlockKind.PARQUET_DATA, headers, [parquet_rows.encode(content, layout)])
