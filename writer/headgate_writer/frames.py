@@ -29,7 +29,7 @@ OURS: Final[Sequence[tuple[str, pa.DataType]]] = (
 
 
 @dataclass(frozen=True, slots=True)
-class EncodedRows:
+class EncodedFrame:
     """One frame's message. ``rows``: how many; ``checksum``: as the receiver computes it, too (rule RO10)."""
 
     message: wire.Rows
@@ -37,7 +37,7 @@ class EncodedRows:
     checksum: int
 
 
-def encode_rows(rows: RoutedRows) -> list[EncodedRows]:
+def encode_rows(rows: RoutedRows) -> list[EncodedFrame]:
     """Returns frames with the rows in order, at least one row in each."""
     cuts = _cuts(rows)
     return [_encode(rows, start, stop) for start, stop in itertools.pairwise(cuts)]
@@ -53,7 +53,7 @@ def _cuts(rows: RoutedRows) -> list[int]:
     return [0, *(np.flatnonzero(np.diff(frames)) + 1).tolist(), n]
 
 
-def _encode(rows: RoutedRows, start: int, stop: int) -> EncodedRows:
+def _encode(rows: RoutedRows, start: int, stop: int) -> EncodedFrame:
     used, group = np.unique(rows.group[start:stop], return_inverse=True)
     length = stop - start
     ours = [rows.keys.slice(start, length), rows.deletes.slice(start, length), pa.array(group.astype(np.int32))]
@@ -65,4 +65,4 @@ def _encode(rows: RoutedRows, start: int, stop: int) -> EncodedRows:
     batch = sink.getvalue().to_pybytes()
     groups = [rows.groups[at] for at in used.tolist()]
     names = [wire.GroupName(partition=partition, bucket=bucket) for partition, bucket in groups]
-    return EncodedRows(wire.Rows(groups=names, batch=batch), length, frame_checksum(groups, batch))
+    return EncodedFrame(wire.Rows(groups=names, batch=batch), length, frame_checksum(groups, batch))

@@ -22,7 +22,7 @@ class CommandError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class CommandFailure:
     """``kind``: the error's class or code, for programs."""
 
     message: str
@@ -31,24 +31,26 @@ class Failure:
     code: ExitCode
 
 
-def describe_error(error: BaseException) -> Failure | None:
+def describe_error(error: BaseException) -> CommandFailure | None:
     """What to print for an error, and its exit code; None for a defect, whose traceback says more than a sentence."""
     kind = type(error).__name__
     if isinstance(error, CommandError):
-        return Failure(error.message, error.fix, error.kind, error.code)
+        return CommandFailure(error.message, error.fix, error.kind, error.code)
     if isinstance(error, click.UsageError):
         path = error.ctx.command_path if error.ctx else "headgate"
-        return Failure(error.format_message(), f"See {path} --help.", kind, ExitCode.USAGE)
+        return CommandFailure(error.format_message(), f"See {path} --help.", kind, ExitCode.USAGE)
     if isinstance(error, click.ClickException):
-        return Failure(error.format_message(), "", kind, ExitCode.USAGE)
+        return CommandFailure(error.format_message(), "", kind, ExitCode.USAGE)
     if isinstance(error, OSError) and error.filename:
-        return Failure(f"{error.filename}: {error.strerror}", "Check the path and its permissions.", kind, ExitCode.FIX_CALL)
+        return CommandFailure(
+            f"{error.filename}: {error.strerror}", "Check the path and its permissions.", kind, ExitCode.FIX_CALL
+        )
     if isinstance(error, KeyboardInterrupt | click.Abort):
-        return Failure("interrupted", "", kind, ExitCode.INTERRUPTED)
+        return CommandFailure("interrupted", "", kind, ExitCode.INTERRUPTED)
     return _by_next_step(error)
 
 
-def _by_next_step(error: BaseException) -> Failure | None:
+def _by_next_step(error: BaseException) -> CommandFailure | None:
     """Errors of the SDK and of the table library are sorted by the caller's next step, and so are the exit codes."""
     import headgate.errors as sdk
     from headgate_tables import errors as tables
@@ -68,4 +70,4 @@ def _by_next_step(error: BaseException) -> Failure | None:
         return None
     fix = for_command_line(error.fix) + (f" {_START_ONE}" if isinstance(error, sdk.UnavailableError) else "")
     code = next(codes[kind] for kind in codes if isinstance(error, kind))
-    return Failure(for_command_line(error.message), fix, type(error).__name__, code)
+    return CommandFailure(for_command_line(error.message), fix, type(error).__name__, code)

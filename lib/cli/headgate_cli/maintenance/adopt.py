@@ -23,7 +23,7 @@ _LABELS = {
 }
 
 
-class Adoption(NamedTuple):
+class AdoptOptions(NamedTuple):
     """What the options ask for. ``buckets``: None for as many as the table says."""
 
     buckets: int | None
@@ -78,10 +78,10 @@ def adopt(
     if future_times:
         _go_on(output, table_name, access, storage)
         return
-    _adopt(output, table_name, access, storage, Adoption(buckets, roll_back, remove_metadata_table))
+    _adopt(output, table_name, access, storage, AdoptOptions(buckets, roll_back, remove_metadata_table))
 
 
-def _adopt(output: Output, table_name: str, access: Access, storage: tuple[str, ...], wanted: Adoption) -> None:
+def _adopt(output: Output, table_name: str, access: Access, storage: tuple[str, ...], wanted: AdoptOptions) -> None:
     done: object  # an AdoptResult, or the owner's answer with its fields
     if is_address(table_name):
         with open_address(table_name, storage) as table:
