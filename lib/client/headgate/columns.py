@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
-from headgate.fitting import Fit, UnfitError
+from headgate.fitting import Fit, UnfitValueError
 from headgate.nested_fitting import fit_of
 from headgate.values import value_error
 
@@ -46,7 +46,7 @@ class Column(NamedTuple):
         for at, value in enumerate(values):
             try:
                 values[at] = self.fit.fit(value)
-            except UnfitError as unfit:
+            except UnfitValueError as unfit:
                 what = f"{value!r:.80} does not fit {self.field.type}: {unfit.where}{': ' if unfit.where else ''}{unfit.why}"
                 raise value_error(first + at, self.field, what, unfit.fix) from None
         return values

@@ -30,7 +30,7 @@ import pyarrow.compute as pc
 _EXACT = decimal.Context(prec=1_000, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 
 
-class UnfitError(Exception):
+class UnfitValueError(Exception):
     """Internal: ``why`` a value does not fit, what to do, and ``where`` in a nested value it is (``.x``, ``[2]``)."""
 
     def __init__(self, why: str, fix: str = "", where: str = "") -> None:
@@ -49,7 +49,7 @@ class Fit(Protocol):
         """Whether Arrow converts each of them without a change, or refuses it. A False is no refusal: ``fit`` decides."""
 
     def fit(self, value: object) -> object:
-        """What Arrow gets for the value. Raises UnfitError."""
+        """What Arrow gets for the value. Raises UnfitValueError."""
 
 
 class Scalars(Fit):
@@ -69,13 +69,13 @@ class Scalars(Fit):
     def fit(self, value: object) -> object:
         value = simple(value)
         if isinstance(value, float) and math.isnan(value) and float not in self.as_is:
-            raise UnfitError("NaN is a value of floats alone", "Give None where a value is missing.")
+            raise UnfitValueError("NaN is a value of floats alone", "Give None where a value is missing.")
         return None if value is None else self.converted(value)
 
     def converted(self, value: object) -> object:
         """As ``fit``, for a value that is simple and not None."""
         if type(value) not in self.as_is:
-            raise UnfitError(f"it is of type {type(value).__name__}")
+            raise UnfitValueError(f"it is of type {type(value).__name__}")
         return value
 
 
@@ -102,10 +102,12 @@ class Integers(Scalars):
 
     def converted(self, value: object) -> object:
         if isinstance(value, datetime.time):
-            raise UnfitError("it is a time of day", "Give it as the column counts: microseconds since midnight, or milliseconds.")
+            raise UnfitValueError(
+                "it is a time of day", "Give it as the column counts: microseconds since midnight, or milliseconds."
+            )
         if isinstance(value, (float, decimal.Decimal)):
             if not math.isfinite(value) or value % 1 != 0:
-                raise UnfitError("it is no whole number", "Give int(value), or store it in a column of float64.")
+                raise UnfitValueError("it is no whole number", "Give int(value), or store it in a column of float64.")
             return int(value)
         return super().converted(value)
 
@@ -117,7 +119,7 @@ class Floats(Scalars):
 
     def converted(self, value: object) -> object:
         if isinstance(value, decimal.Decimal):
-            raise UnfitError("a Decimal would be rounded", "Give float(value), or store it in a column of decimals.")
+            raise UnfitValueError("a Decimal would be rounded", "Give float(value), or store it in a column of decimals.")
         return super().converted(value)
 
 
@@ -137,7 +139,7 @@ class NarrowFloats(Floats):
         if type(value) is int and abs(value) <= 2**24:
             return float(value)
         if type(value) is float and not self.takes([value]):
-            raise UnfitError("it is beyond the range of float32", "Store it in a column of float64.")
+            raise UnfitValueError("it is beyond the range of float32", "Store it in a column of float64.")
         return super().converted(value)
 
 
@@ -152,21 +154,21 @@ class Decimals(Scalars):
 
     def converted(self, value: object) -> object:
         if isinstance(value, float):
-            raise UnfitError("a float is no exact decimal", "Give decimal.Decimal(str(value)).")
+            raise UnfitValueError("a float is no exact decimal", "Give decimal.Decimal(str(value)).")
         if isinstance(value, decimal.Decimal):
             self._check_digits(value)
         return super().converted(value)
 
     def _check_digits(self, value: decimal.Decimal) -> None:
         if not value.is_finite():
-            raise UnfitError("it is not a number", "Give None where a value is missing.")
+            raise UnfitValueError("it is not a number", "Give None where a value is missing.")
         unscaled = _EXACT.scaleb(value, self._scale)
         if unscaled != _EXACT.to_integral_value(unscaled):
             fix = f"Give round(value, {self._scale})."
-            raise UnfitError(f"it has more than {self._scale} digits after the point", fix)
+            raise UnfitValueError(f"it has more than {self._scale} digits after the point", fix)
         if abs(unscaled) >= 10**self._precision:
             fix = "Store it in a column of decimals with more digits."
-            raise UnfitError(f"it has more than {self._precision - self._scale} digits before the point", fix)
+            raise UnfitValueError(f"it has more than {self._precision - self._scale} digits before the point", fix)
 
 
 class Texts(Scalars):
@@ -179,9 +181,9 @@ class Texts(Scalars):
             case uuid.UUID():
                 return str(value)
             case bytes() | bytearray() | memoryview():
-                raise UnfitError("it is bytes, not text", "Decode it: value.decode().")
+                raise UnfitValueError("it is bytes, not text", "Decode it: value.decode().")
             case datetime.date() | datetime.time():
-                raise UnfitError(f"it is of type {type(value).__name__}", "Give its text: value.isoformat().")
+                raise UnfitValueError(f"it is of type {type(value).__name__}", "Give its text: value.isoformat().")
             case _:
                 return super().converted(value)
 
@@ -198,7 +200,7 @@ class Binaries(Scalars):
             case bytearray() | memoryview():
                 return bytes(value)
             case str():
-                raise UnfitError("it is text, not bytes", "Encode it: value.encode().")
+                raise UnfitValueError("it is text, not bytes", "Encode it: value.encode().")
             case _:
                 return super().converted(value)
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from headgate import fitting, time_fitting
-from headgate.fitting import Fit, UnfitError, simple
+from headgate.fitting import Fit, UnfitValueError, simple
 from headgate.records import field_names, mapping_of
 
 _NONE = type(None)
@@ -51,11 +51,11 @@ class Structs(Fit):
             return None
         fields = mapping_of(value)
         if fields is None:
-            raise UnfitError(f"it is of type {type(value).__name__}", f"Give a dict with {', '.join(self._fields)}.")
+            raise UnfitValueError(f"it is of type {type(value).__name__}", f"Give a dict with {', '.join(self._fields)}.")
         if missing := [name for name in self._fields if name not in fields]:
-            raise UnfitError(f"it has no {missing[0]!r}", "Give every field; None means null.")
+            raise UnfitValueError(f"it has no {missing[0]!r}", "Give every field; None means null.")
         if unknown := [name for name in fields if name not in self._fields]:
-            raise UnfitError(f"it has {unknown[0]!r}, which is not a field", f"The fields are {', '.join(self._fields)}.")
+            raise UnfitValueError(f"it has {unknown[0]!r}, which is not a field", f"The fields are {', '.join(self._fields)}.")
         return {name: _within(f".{name}", fit, fields[name]) for name, fit in self._fields.items()}
 
 
@@ -77,12 +77,12 @@ class Maps(Fit):
         fitted = [(_within("'s key", self._key, key), _within(f"[{key!r:.40}]", self._item, item)) for key, item in pairs]
         keys = {key for key, _ in fitted}
         if None in keys or len(keys) < len(fitted):
-            raise UnfitError("a key is null or there twice", "Give each key once.")
+            raise UnfitValueError("a key is null or there twice", "Give each key once.")
         return fitted
 
     def _pairs(self, value: object) -> list[tuple[object, object]]:
         if not isinstance(value, (list, tuple)) or not all(isinstance(each, (list, tuple)) and len(each) == 2 for each in value):
-            raise UnfitError(f"it is of type {type(value).__name__}", "Give a dict, or a list of pairs.")
+            raise UnfitValueError(f"it is of type {type(value).__name__}", "Give a dict, or a list of pairs.")
         return [(key, item) for key, item in value]
 
 
@@ -112,18 +112,18 @@ def fit_of(kind: pa.DataType) -> Fit:
 
 
 def _elements(value: object) -> Iterable[object]:
-    """A list's, tuple's, array's or series' elements. Raises UnfitError for what has no order or is no list to people."""
+    """A list's, tuple's, array's or series' elements. Raises UnfitValueError for what has no order or is no list to people."""
     is_array = hasattr(value, "__array__") and hasattr(value, "__len__")
     is_sequence = isinstance(value, Sequence) and field_names(type(value)) is None
     if isinstance(value, (set, frozenset)):
-        raise UnfitError("a set has no order", "Give sorted(value).")
+        raise UnfitValueError("a set has no order", "Give sorted(value).")
     if isinstance(value, (str, bytes, bytearray, memoryview)) or not (is_array or is_sequence):
-        raise UnfitError(f"it is of type {type(value).__name__}", "Give a list: [value].")
+        raise UnfitValueError(f"it is of type {type(value).__name__}", "Give a list: [value].")
     return cast("Iterable[Any]", value)
 
 
 def _within(where: str, fit: Fit, value: object) -> object:
     try:
         return fit.fit(value)
-    except UnfitError as unfit:
-        raise UnfitError(unfit.why, unfit.fix, where + unfit.where) from None
+    except UnfitValueError as unfit:
+        raise UnfitValueError(unfit.why, unfit.fix, where + unfit.where) from None

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pyarrow as pa
 
-from headgate.fitting import Scalars, UnfitError
+from headgate.fitting import Scalars, UnfitValueError
 
 _GETS_ZONE = operator.attrgetter("tzinfo")
 _GETS_MICROSECOND = operator.attrgetter("microsecond")
@@ -26,10 +26,10 @@ class Dates(Scalars):
         value = _datetime_of(value)
         if isinstance(value, datetime.datetime):
             if value.time() != datetime.time() or _nanoseconds(value):
-                raise UnfitError("it has a time of day", "Give value.date().")
+                raise UnfitValueError("it has a time of day", "Give value.date().")
             return value.date()
         if isinstance(value, str):
-            raise UnfitError("it is text", "Give datetime.date.fromisoformat(value).")
+            raise UnfitValueError("it is text", "Give datetime.date.fromisoformat(value).")
         return super().converted(value)
 
 
@@ -58,24 +58,24 @@ class Timestamps(Scalars):
             case datetime.datetime():
                 return self._checked(value)
             case str():
-                raise UnfitError("it is text", "Give datetime.datetime.fromisoformat(value), with a zone.")
+                raise UnfitValueError("it is text", "Give datetime.datetime.fromisoformat(value), with a zone.")
             case bool() | int() | float() | decimal.Decimal():
-                raise UnfitError(
+                raise UnfitValueError(
                     "it is a number, and its unit and start are not known",
                     "Give a datetime: datetime.datetime.fromtimestamp(seconds, datetime.UTC).",
                 )
             case datetime.date():
-                raise UnfitError("it is a date without a time", "Give a datetime with a zone.")
+                raise UnfitValueError("it is a date without a time", "Give a datetime with a zone.")
             case _:
                 return super().converted(value)
 
     def _checked(self, value: datetime.datetime) -> datetime.datetime:
         if self._has_zone and value.utcoffset() is None:
-            raise UnfitError("it has no time zone", _NAIVE)
+            raise UnfitValueError("it has no time zone", _NAIVE)
         if not self._has_zone and value.utcoffset() is not None:
-            raise UnfitError("it has a time zone, and the column has none", "Give value.replace(tzinfo=None).")
+            raise UnfitValueError("it has a time zone, and the column has none", "Give value.replace(tzinfo=None).")
         if _nanoseconds(value) or value.microsecond % self._step:
-            raise UnfitError("it has digits below the column's unit", f'Give pandas.Timestamp(value).floor("{self._unit}").')
+            raise UnfitValueError("it has digits below the column's unit", f'Give pandas.Timestamp(value).floor("{self._unit}").')
         to_python = getattr(value, "to_pydatetime", None)
         return cast("datetime.datetime", to_python()) if to_python else value
 
@@ -89,7 +89,7 @@ def _datetime_of(value: object) -> object:
         return None
     exact = given.astype("datetime64[us]")
     if exact != given:
-        raise UnfitError("it has digits below a microsecond", 'Give value.astype("datetime64[us]").')
+        raise UnfitValueError("it has digits below a microsecond", 'Give value.astype("datetime64[us]").')
     return exact.item()
 
 
