@@ -268,10 +268,8 @@ def test_ro10_a_commit_with_a_file_that_is_not_there_decides_nothing_and_says_wh
     assert refused == FilesRefused(1, 1, {1: f"{gone.stat.path} is reported with {gone.stat.size} bytes, and is not there"})
     assert slots(tmp_path) == before
     owner.do(DropCheckpoint(1, 1))
-    assert owner.do(CommitCheckpoint(2, 1, owner.files(owner.instant(1, 2), ("a", 1, "x")), {})) == [
-        SlotWon(2, 1),
-        Published(2, 1),
-    ]
+    files = owner.files(owner.instant(1, 2), ("a", 1, "x"))
+    assert owner.do(CommitCheckpoint(2, 1, files, {})) == [SlotWon(2, 1), Published(2, 1)]
 
 
 def test_ro10_a_table_whose_folder_is_gone_makes_nobody_a_liar(owner: Owner, tmp_path: Path) -> None:
@@ -347,11 +345,8 @@ def test_what_a_store_refuses_for_certain_is_refused_and_can_be_tried_again(owne
         raise StoreUnavailableError("busy", fix="later")
 
     files = owner.files(owner.instant(1), ("a", 1, "x")) if work == "commit" else []
-    asked = {
-        "instant": IssueInstant(1, 1),
-        "commit": CommitCheckpoint(1, 1, files, {}),
-        "offsets": WinOffsets(1, {"c": (1, 0, "me")}),
-    }[work]
+    commit, offsets = CommitCheckpoint(1, 1, files, {}), WinOffsets(1, {"c": (1, 0, "me")})
+    asked = {"instant": IssueInstant(1, 1), "commit": commit, "offsets": offsets}[work]
     owner.store.before_create = refuse
     (refused,) = owner.do(asked)
     assert isinstance(refused, {"instant": InstantRefused, "commit": CommitRefused, "offsets": OffsetsRefused}[work])
@@ -374,11 +369,8 @@ def test_a_denial_is_an_alarm_until_a_slot_is_won_again_and_nobody_has_to_send_r
         raise StoreDeniedError(f"{path}: Read-only file system", fix="Remount it.")
 
     files = owner.files(owner.instant(1), ("a", 1, "x")) if work == "commit" else []
-    asked = {
-        "instant": IssueInstant(1, 2),
-        "commit": CommitCheckpoint(1, 1, files, {}),
-        "offsets": WinOffsets(1, {"c": (1, 0, "me")}),
-    }
+    commit, offsets = CommitCheckpoint(1, 1, files, {}), WinOffsets(1, {"c": (1, 0, "me")})
+    asked = {"instant": IssueInstant(1, 2), "commit": commit, "offsets": offsets}
     owner.store.before_create = deny
     (refused,) = owner.do(asked[work])
     assert isinstance(refused, {"instant": InstantRefused, "commit": CommitRefused, "offsets": OffsetsRefused}[work])
