@@ -1,7 +1,9 @@
 """One word for each thing: the glossary's words are used, and banned synonyms do not come back."""
 
+import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -51,7 +53,41 @@ BANNED = (
     Banned(r"\bwhat is so\b", "a noun", (*CODE, *PAGES, *SDK)),
     Banned(r"drop_beaten|\b_?bur(?:y|ied)", "sift, or: declare dead, win a DEAD slot", CODE),
     Banned(r"\b(?:Giver|Wish|Ladder)\b", "a field's term", CODE),
+    Banned(r"\broles?\b", "kind of service", [f"lib/runtime/headgate_runtime/{name}.py" for name in ("peers", "channels")]),
+    Banned(r"\bverdicts?\b", "a batch's disposition, a clock's status; trials have verdicts", CODE),
+    Banned(r"\btall(?:y|ies)\b", "an accumulator, a count: a tally is of the exchange", ("lib",)),
 )
+
+_FACE = "a Protocol of `face/`, and the class of `hudi/` that has it"
+_FORMS = "of the SDK: one for asyncio, one for threads"
+_ENDS = "one thing at two ends of a stream"
+_ERROR = "the SDK's, and that of the library that a server passes on"
+_OUTSIDE = "of the outside world; each distribution has its own"
+TWINS: Mapping[str, str] = {
+    **dict.fromkeys(("BulkFiles", "Definition", "FileGroup", "FileSlice", "LogFile", "StuckSlice", "TableReader"), _FACE),
+    **dict.fromkeys(("Channel", "Headgate", "Readable", "ReadableByName", "Receipt", "StoredTable"), _FORMS),
+    **dict.fromkeys(("Barrier", "Entry", "Hold", "Membership", "Refusal", "RunningAttempt", "Tally", "Writer"), _ENDS),
+    **dict.fromkeys(("FixCall", "RangeGoneError", "RetryLater", "SchemaError", "TableExistsError", "TooLargeError"), _ERROR),
+    **dict.fromkeys(("Backoff", "Clock", "Ids", "System", "SystemClock", "SystemIds"), _OUTSIDE),
+    "Restore": "the slot, and what the SDK says that it undid",
+    "Scan": f"{_FORMS}, and the library's, which does it",
+    "Stream": "a gRPC stream: a channel's, a service's",
+    "Table": f"{_FORMS}, and the library's; {_FACE}",
+    "Tick": "the deadline of a core has come",
+    "Transaction": _FACE,
+}
+"""Classes of one name, and the one thing that they are."""
+
+
+def classes() -> Mapping[str, Sequence[str]]:
+    """Files that define a public class at their outermost level, by its name."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for path, text in texts(*CODE).items():
+        if path.suffix == ".py":
+            for each in ast.parse(text).body:
+                if isinstance(each, ast.ClassDef) and not each.name.startswith("_"):
+                    found[each.name].append(str(path.relative_to(ROOT)))
+    return found
 
 
 @cache
@@ -103,6 +139,13 @@ def test_code_and_rules_use_a_word_of_the_glossary(term: str) -> None:
 def test_every_word_of_the_glossary_is_there_once_and_has_a_meaning() -> None:
     words = list(terms())
     assert len(words) == len(set(words)) > 40
+
+
+def test_a_class_name_stands_for_one_thing() -> None:
+    twins = {name: files for name, files in classes().items() if len(files) > 1}
+    new = {name: files for name, files in twins.items() if name not in TWINS}
+    assert not new, f"give one of them a name of its own; if they are one thing, say so in TWINS: {new}"
+    assert not TWINS.keys() - twins.keys(), "they are no twins any more"
 
 
 def test_every_file_that_the_architecture_names_is_there() -> None:

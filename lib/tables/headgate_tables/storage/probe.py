@@ -35,7 +35,7 @@ def _find_fault(store: Store, folder: str, clock: Clock) -> str | None:
     path = f"{folder}/one"
     outcomes = _race(store, path)
     winners = [racer for racer, outcome in enumerate(outcomes) if outcome is Outcome.CREATED]
-    # A store may leave some of the racers without a verdict (S3 answers 409); one of those may then be the winner.
+    # A store may leave some of the racers without an answer (S3 answers 409); one of those may then be the winner.
     possible = winners or [racer for racer, outcome in enumerate(outcomes) if outcome is Outcome.UNKNOWN]
     if len(winners) > 1:
         return f"{len(winners)} of {_RACERS} simultaneous creates of one file succeeded, so it ignores conditional writes"
