@@ -139,7 +139,7 @@ def is_coordinator(peer: Peer, domain: str) -> bool:
 
 def is_service(dns: Sequence[str], domain: str) -> bool:
     """Whether a certificate with these DNS names is one of a service."""
-    return bool(Peer("", dns).roles(domain))
+    return bool(Peer("", dns).kinds(domain))
 
 
 def loopback_refusal(path: str, peer: Peer) -> Error | None:
