@@ -10,7 +10,7 @@ import structlog
 from redis.asyncio import Redis
 
 from headgate_coordinator.core.channels import MAX_INCARNATION
-from headgate_coordinator.leadership.elections import rank
+from headgate_coordinator.leadership.elections import owner_rank
 from headgate_coordinator.leadership.leases import Holder
 from headgate_proto.api.v1 import errors_pb2, tables_pb2
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
@@ -391,12 +391,12 @@ async def test_named_steps_of_a_checkpoint_are_reached_in_their_order(tmp_path: 
 def test_ranks_spread_tables_and_move_few_when_one_joins() -> None:
     tables = [f"table-{number}" for number in range(300)]
     three = {"a", "b", "c"}
-    first = {table: min(three, key=lambda name: rank(table, name, three)) for table in tables}
+    first = {table: min(three, key=lambda name: owner_rank(table, name, three)) for table in tables}
     assert all(60 < count < 140 for count in Counter(first.values()).values())
     four = three | {"d"}
-    second = {table: min(four, key=lambda name: rank(table, name, four)) for table in tables}
+    second = {table: min(four, key=lambda name: owner_rank(table, name, four)) for table in tables}
     assert {second[table] for table in tables if first[table] != second[table]} == {"d"}
-    assert sorted(rank("t", name, four) for name in four) == [0, 1, 2, 3]
+    assert sorted(owner_rank("t", name, four) for name in four) == [0, 1, 2, 3]
 
 
 async def _owner_and_heir(table: str, *coordinators: Running) -> tuple[Running, Running]:

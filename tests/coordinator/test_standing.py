@@ -9,7 +9,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from headgate_coordinator.leadership.coordinator_state import CoordinatorState
-from headgate_coordinator.leadership.elections import RANK_WAIT_S, SEEN_S, Elections, rank
+from headgate_coordinator.leadership.elections import RANK_WAIT_S, SEEN_S, Elections, owner_rank
 from headgate_coordinator.leadership.leases import Holder, Renewal
 from headgate_coordinator.metrics import Metrics
 from headgate_coordinator.settings import CoordinatorSettings
@@ -120,8 +120,8 @@ async def standing() -> AsyncIterator[Scene]:
 def names_by_rank(alive: set[str]) -> tuple[str, str]:
     """A table that is ours first, and one that is the other's."""
     tables = [f"t{number}" for number in range(100)]
-    ours = next(table for table in tables if rank(table, "own", alive) == 0)
-    theirs = next(table for table in tables if rank(table, "own", alive) == 1)
+    ours = next(table for table in tables if owner_rank(table, "own", alive) == 0)
+    theirs = next(table for table in tables if owner_rank(table, "own", alive) == 1)
     return ours, theirs
 
 

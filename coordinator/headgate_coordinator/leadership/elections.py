@@ -203,7 +203,7 @@ class Elections:
             return False
         since = self._free_since.setdefault(table, now)
         names = {each.name for each in self._state.alive} | {self._leases.own.name}
-        return now - since >= rank(table, self._leases.own.name, names) * RANK_WAIT_S
+        return now - since >= owner_rank(table, self._leases.own.name, names) * RANK_WAIT_S
 
     def _give_up(self, table: str, why: str) -> None:
         if task := self._serving.get(table):
@@ -256,7 +256,7 @@ def drain_deadline(began: float, progressed_at: float, drain_timeout: float) -> 
     return min(max(began, progressed_at) + drain_timeout, began + drain_timeout + DRAIN_EXTENSION_S)
 
 
-def rank(table: str, name: str, coordinators: set[str]) -> int:
+def owner_rank(table: str, name: str, coordinators: set[str]) -> int:
     """Rank by rendezvous hashing: 0 for the coordinator that should own the table. One more coordinator moves few ranks."""
     order = sorted(coordinators, key=lambda each: hashlib.sha256(f"{table} {each}".encode()).digest())
     return order.index(name)

@@ -7,7 +7,7 @@ from concurrent.futures import Executor
 import structlog
 
 from headgate_coordinator.leadership.leases import Leases
-from headgate_coordinator.leadership.redis_access import where
+from headgate_coordinator.leadership.redis_access import shown_address
 from headgate_coordinator.settings import CoordinatorSettings
 from headgate_coordinator.tables.storage import TableStorage
 from headgate_runtime.lifecycle import StartError
@@ -32,7 +32,7 @@ class FirstLook:
     ) -> None:
         self._storage = storage
         self._leases = leases
-        self._redis = where(settings.redis)
+        self._redis = shown_address(settings.redis)
         self._clock = clock
         self._threads = threads
         self._timeout_s = settings.start_timeout

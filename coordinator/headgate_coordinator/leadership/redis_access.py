@@ -40,7 +40,7 @@ def host_of(url: str) -> str:
     return urlsplit(url).hostname or ""
 
 
-def where(url: str) -> str:
+def shown_address(url: str) -> str:
     """The address without user, password and options, for messages."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

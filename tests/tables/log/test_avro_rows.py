@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from headgate_tables.errors import CorruptFileError, TablesError, UnsupportedTableError
 from headgate_tables.hudi.log import avro_rows
-from headgate_tables.hudi.log.avro_binary import restore
+from headgate_tables.hudi.log.avro_binary import as_original
 from headgate_tables.hudi.log.avro_rows import decode
 from headgate_tables.hudi.log.block import Block, BlockKind, HeaderKey, read_blocks
 from headgate_tables.hudi.schema.arrow_to_avro import avro_schema
@@ -54,7 +54,9 @@ def slowly(content: pa.Buffer, schema: str) -> pa.Table:
     shape, kinds = json.loads(json.dumps(avro_rows._shape(schema))), arrow_schema(schema, "f")
     rows = avro_rows._decode_rows(content, avro_rows.row_count(content, "f"), shape, "f")
     types = {field["name"]: field["type"] for field in shape["fields"]}
-    return pa.table([restore(rows[field.name].combine_chunks(), field.type, types[field.name]) for field in kinds], schema=kinds)
+    return pa.table(
+        [as_original(rows[field.name].combine_chunks(), field.type, types[field.name]) for field in kinds], schema=kinds
+    )
 
 
 # --- random schemas ---

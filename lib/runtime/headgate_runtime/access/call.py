@@ -80,7 +80,7 @@ class Call:
         try:
             yield
         except BaseException as error:
-            outcome = outcome_of(error)
+            outcome = outcome_name(error)
             raise
         finally:
             if self.method.is_logged:
@@ -153,7 +153,7 @@ def details_of(request: Message, method: MethodAccess) -> Mapping[str, object]:
     return found
 
 
-def outcome_of(error: BaseException) -> str:
+def outcome_name(error: BaseException) -> str:
     """How the audit log names the end of a call that raises this."""
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]

@@ -17,7 +17,7 @@ _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _SEPARATOR = re.compile(r"(?<!\\)(?:\\\\)*(\s*[=:]\s*|\s+)")
 
 
-def checksum(database: str, table: str) -> str:
+def name_checksum(database: str, table: str) -> str:
     """Decimal text of the CRC-32 of ``<database>.<table>``; Spark refuses a table whose checksum is wrong."""
     return str(zlib.crc32(f"{database}.{table}".encode()))
 
@@ -37,7 +37,7 @@ def parse(data: bytes, path: str) -> dict[str, str]:
         key, value = (line[: found.start(1)], line[found.end(1) :]) if found else (line, "")
         properties[_unescape(key)] = _unescape(value)
     stored = properties.get(CHECKSUM_KEY)
-    expected = checksum(properties.get("hoodie.database.name", ""), properties.get("hoodie.table.name", ""))
+    expected = name_checksum(properties.get("hoodie.database.name", ""), properties.get("hoodie.table.name", ""))
     if stored is not None and stored != expected:
         raise CorruptFileError(
             f"{path} has the checksum {stored}, but its database and table name give {expected}",

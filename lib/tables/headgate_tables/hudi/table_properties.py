@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from headgate_tables.hudi.definition import Definition, avro_schema
-from headgate_tables.hudi.properties import CHECKSUM_KEY, checksum
+from headgate_tables.hudi.properties import CHECKSUM_KEY, name_checksum
 from headgate_tables.hudi.versions import TableVersion
 
 VERSION_KEY = "hoodie.table.version"
@@ -37,7 +37,7 @@ def properties_of(definition: Definition) -> dict[str, str]:
         "hoodie.timeline.history.path": "history",
         "hoodie.archivelog.folder": "history",
         "hoodie.database.name": "default",
-        CHECKSUM_KEY: checksum("default", definition.name),
+        CHECKSUM_KEY: name_checksum("default", definition.name),
         "hoodie.table.recordkey.fields": ",".join(definition.record_key),
         "hoodie.table.keygenerator.type": key_generator_type(definition),
         MERGE_MODE_KEY: mode,

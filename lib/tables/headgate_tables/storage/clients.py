@@ -44,7 +44,7 @@ class Bucket:
     environment: Settings = field(repr=False)
 
 
-def bucket_of(address: StoreAddress, options: Mapping[str, str]) -> Bucket:
+def bucket_client(address: StoreAddress, options: Mapping[str, str]) -> Bucket:
     """``options`` are obstore's settings for the service as text."""
     prefix = ENVIRONMENT[address.service]
     environment = {name: value for name, value in os.environ.items() if name.startswith(prefix)}

@@ -16,7 +16,7 @@ import pyarrow as pa
 from headgate_tables.errors import OptionError
 from headgate_tables.storage.address import Service, StoreAddress
 from headgate_tables.storage.answers import AnswerError, failure, outcome_of
-from headgate_tables.storage.clients import bucket_of, clients, upload_client
+from headgate_tables.storage.clients import bucket_client, clients, upload_client
 from headgate_tables.storage.local_files import errors_of_writes
 from headgate_tables.storage.paths import check_path
 from headgate_tables.storage.range_file import RangeFile
@@ -38,7 +38,7 @@ class ObjectStore:
     stages: ClassVar[bool] = False
 
     def __init__(self, address: StoreAddress, options: Mapping[str, str]) -> None:
-        self._bucket = bucket_of(address, options)
+        self._bucket = bucket_client(address, options)
         self._creates, self._store = clients(self._bucket)
         self._workers = Workers(_PARALLEL_REQUESTS)
         self._prefix = f"{address.prefix}/" if address.prefix else ""

@@ -9,7 +9,7 @@ import obstore.exceptions as obstore_errors
 
 from headgate_tables.errors import OptionError
 from headgate_tables.storage.address import FORMS, Service, StoreAddress, check_no_credentials, read_address, scheme_of
-from headgate_tables.storage.clients import bucket_of, check_values
+from headgate_tables.storage.clients import bucket_client, check_values
 from headgate_tables.storage.local import LocalStore
 from headgate_tables.storage.objects import ObjectStore
 from headgate_tables.storage.store import Store
@@ -103,7 +103,7 @@ def _path_of_file_url(url: str) -> str:
 
 
 def _open_bucket(address: StoreAddress, options: Mapping[str, str]) -> Store:
-    check_values(bucket_of(address, options), address.url)
+    check_values(bucket_client(address, options), address.url)
     try:
         return ObjectStore(address, options)
     except (obstore_errors.UnknownConfigurationKeyError, obstore_errors.GenericError) as error:

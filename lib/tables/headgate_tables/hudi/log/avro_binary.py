@@ -53,7 +53,7 @@ def physical(schema: AvroSchema) -> AvroType:
     return spelled_out(_Spelling().of(schema, ""))
 
 
-def restore(array: Any, target: pa.DataType, shape: AvroSchema) -> Array:
+def as_original(array: Any, target: pa.DataType, shape: AvroSchema) -> Array:
     """A decoded column (an Arrow array) of physical ``shape`` as ``target``, the Arrow type of its original Avro type."""
     if isinstance(shape, list):
         shape = next(branch for branch in shape if branch != "null")
@@ -61,19 +61,22 @@ def restore(array: Any, target: pa.DataType, shape: AvroSchema) -> Array:
         fields = [target.field(i) for i in range(target.num_fields)]
         # flatten() passes the record's nulls down: below one, a fixed has no bytes at all.
         children = [
-            restore(child, field.type, spelled_out(shape)["fields"][i]["type"])
+            as_original(child, field.type, spelled_out(shape)["fields"][i]["type"])
             for i, (child, field) in enumerate(zip(array.flatten(), fields, strict=True))
         ]
         return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null())
     if isinstance(target, pa.ListType):
         short: Any = pc.cast(array, pa.list_(array.type.value_field))
-        values = restore(short.values, target.value_type, spelled_out(shape)["items"])
+        values = as_original(short.values, target.value_type, spelled_out(shape)["items"])
         return pa.Array.from_buffers(target, len(short), short.buffers()[:2], offset=short.offset, children=[values])
     if isinstance(target, pa.MapType):
         short = pc.cast(array, pa.list_(array.type.value_field))
         keys, items = short.values.field(0), short.values.field(1)
         pair_shape = spelled_out(spelled_out(shape)["items"])
-        pair = [restore(keys, target.key_type, "string"), restore(items, target.item_type, pair_shape["fields"][1]["type"])]
+        pair = [
+            as_original(keys, target.key_type, "string"),
+            as_original(items, target.item_type, pair_shape["fields"][1]["type"]),
+        ]
         entries = pa.StructArray.from_arrays(pair, fields=[target.key_field, target.item_field])
         return pa.Array.from_buffers(target, len(short), short.buffers()[:2], offset=short.offset, children=[entries])
     if isinstance(shape, dict) and "symbols" in shape:

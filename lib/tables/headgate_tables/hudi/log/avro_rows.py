@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from headgate_tables.arrow import ChunkedArray, buffer_bytes
 from headgate_tables.errors import CorruptFileError, TablesError, UnsupportedTableError
-from headgate_tables.hudi.log.avro_binary import decode_records, physical, restore
+from headgate_tables.hudi.log.avro_binary import as_original, decode_records, physical
 from headgate_tables.hudi.log.avro_walk import OutOfStepError, row_lengths
 from headgate_tables.hudi.schema.avro_json import AvroField, AvroSchema, AvroType
 from headgate_tables.hudi.schema.avro_to_arrow import arrow_schema
@@ -47,7 +47,7 @@ def decode(content: pa.Buffer, schema_json: str, columns: Collection[str] | None
         decoded = _decode_rows(content, count, shape, where)
     by_name = {field["name"]: field["type"] for field in shape["fields"]}
     try:
-        arrays = [restore(_one(decoded.column(field.name)), field.type, by_name[field.name]) for field in wanted]
+        arrays = [as_original(_one(decoded.column(field.name)), field.type, by_name[field.name]) for field in wanted]
     except pa.ArrowException as error:
         raise _corrupt(where, f"a value is out of range ({error})") from error
     return pa.table(arrays, schema=wanted) if arrays else _no_columns(count)

@@ -18,7 +18,7 @@ import pyarrow.types as pat
 
 from headgate_tables.arrow import Array, Scalar, buffer_bytes, pc
 from headgate_tables.errors import CorruptFileError, NullOrderingError, UnsupportedTableError, UnsupportedTypeError
-from headgate_tables.hudi.log.avro_binary import decode_records, ragged, read_varint, restore, varint, varints
+from headgate_tables.hudi.log.avro_binary import as_original, decode_records, ragged, read_varint, varint, varints
 from headgate_tables.hudi.log.avro_walk import OutOfStepError, Walk
 from headgate_tables.hudi.log.delete_list import NO_ORDERING, decode_list
 from headgate_tables.hudi.schema.avro_json import AvroField, AvroSchema, AvroType
@@ -163,7 +163,7 @@ def _decode_columns(payload: pa.Buffer) -> tuple[Array, Array, Array | None] | N
     if table is None:
         return None
     keys = pc.cast(table["key"].combine_chunks(), pa.string())
-    values = restore(table["value"].combine_chunks(), _WRAPPED[ordinal][1], _WRAPPED[ordinal][0]) if ordinal else None
+    values = as_original(table["value"].combine_chunks(), _WRAPPED[ordinal][1], _WRAPPED[ordinal][0]) if ordinal else None
     return keys, pa.repeat(pa.scalar(partition), count), _without_markers(values, ordinal)
 
 

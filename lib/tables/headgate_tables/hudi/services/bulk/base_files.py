@@ -32,7 +32,7 @@ from headgate_tables.hudi.parquet_checks import check_counts
 from headgate_tables.hudi.place import place
 from headgate_tables.hudi.schema.meta_columns import FILE_NAME, attach_meta, sequence_numbers, with_meta
 from headgate_tables.hudi.services.compaction.base_writer import GROUP_BYTES, GROUP_ROWS, BaseFileWriter
-from headgate_tables.hudi.services.compaction.stored_output import checksum
+from headgate_tables.hudi.services.compaction.stored_output import size_and_digest
 from headgate_tables.hudi.sift import sift_batch
 from headgate_tables.storage.store import Outcome, Spool, Store
 
@@ -147,7 +147,7 @@ class BulkFiles:
                     f"a second run of a task got other rows for {path} than the first ({made_of} and {found})",
                     fix="Write what gives other rows each time (random values, say) to files first, and load those.",
                 )
-            size, sha256 = checksum(source)
+            size, sha256 = size_and_digest(source)
         return DataFile(path, size, sha256, staged)
 
 

@@ -62,7 +62,7 @@ def stored_output(store: Store, operation: Operation) -> OperationResult | None:
             raise _taken(path, f"it is not the output of a compaction ({error!r})") from error
         if inputs != _digest(operation) or counts.rows != rows:
             raise _taken(path, "it is the output of another operation")
-        size, sha256 = checksum(source)
+        size, sha256 = size_and_digest(source)
     return counts.compacted(operation, DataFile(path, size, sha256, ""))
 
 
@@ -70,7 +70,7 @@ def _digest(operation: Operation) -> str:
     return hashlib.sha256(json.dumps(operation.encode()).encode()).hexdigest()
 
 
-def checksum(source: pa.NativeFile) -> tuple[int, str]:
+def size_and_digest(source: pa.NativeFile) -> tuple[int, str]:
     """Size and SHA-256 of all of the file."""
     digest = hashlib.sha256()
     source.seek(0)
