@@ -35,7 +35,7 @@ class CompactorSettings(ServiceSettings):
     start_timeout: Duration = Field(
         0.0,
         ge=0,
-        description="how long coordinators may refuse this process, which has just started, for its token, role or version. "
+        description="how long coordinators may refuse this process, which has just started, for its token, kind or version. "
         "Then it ends with the reason, for whatever restarts it: the chart sets 60s, so that kubectl describe shows the reason. "
         "0: it waits as long as it takes, and its log says for what. A coordinator that cannot be reached is waited for in any "
         "case",
