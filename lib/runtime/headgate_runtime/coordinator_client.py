@@ -103,7 +103,7 @@ class CoordinatorClient(Generic[Request, Response]):
         self.welcomed.set()
 
     def _refused(self, address: str, reason: str) -> None:
-        """Raises StartError once this has gone on for ``start_timeout``: whoever restarts the process shows why it ended.
+        """Raises StartError once this has gone on for ``start_timeout``: an orchestrator shows why the process ended.
 
         A coordinator that cannot be reached is no refusal: it may be starting, and the process would end for nothing.
         """
