@@ -29,7 +29,7 @@ ROW_GROUP_SIZES = [131_071, 131_072, 131_073, 262_145, 300_000]
 SMALL: dict[str, Sequence[int]] = {
     "SHARE_ENTRIES": [2, 5, 1_000],
     "SHARE_KEY_BYTES": [40, 1_000],
-    "_HELD_BYTES": [100, 10_000],
+    "_KEPT_KEY_BYTES": [100, 10_000],
     "BATCH_ROWS": [1, 2, 5, 1_000],
     "_WORTH_A_LOOK": [1, 4, 8],
     "_WORTH_A_LOOK_FOR_ALL": [1, 4, 8],

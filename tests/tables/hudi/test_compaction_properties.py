@@ -34,7 +34,7 @@ LIMITS: list[dict[str, int]] = [
     },
     {
         "SHARE_KEY_BYTES": 8,
-        "_HELD_BYTES": 20,
+        "_KEPT_KEY_BYTES": 20,
         "BATCH_ROWS": 1,
     },
 ]
