@@ -8,10 +8,10 @@ from demo.producers import TABLE
 from headgate import aio
 from headgate.maintenance import Maintenance
 from headgate_tables.commitlog.bodies import SlotKind
-from headgate_tables.commitlog.service_bodies import PlanDone
 from headgate_tables.commitlog.slot import Slot
 from headgate_tables.commitlog.tail import read_state
 from headgate_tables.commitlog.times import parse_time
+from headgate_tables.hudi.decisions.plans import PlanDone
 from headgate_tables.hudi.log.names import parse_log_name
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER, State, parse_instant

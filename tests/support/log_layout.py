@@ -1,5 +1,6 @@
-"""A commit log of no format at all."""
+"""A commit log in another place than Hudi's, with the slots of its services."""
 
-from headgate_tables.commitlog.layout import LogLayout
+from headgate_tables.commitlog.log_format import LogFormat
+from headgate_tables.hudi.decisions.kinds import SERVICES
 
-LOG_LAYOUT = LogLayout("meta")
+LOG_LAYOUT = LogFormat("meta", SERVICES)

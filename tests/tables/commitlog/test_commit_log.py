@@ -8,10 +8,11 @@ import pytest
 
 from headgate_tables.commitlog.bodies import Dead, Fence, SlotKind
 from headgate_tables.commitlog.commit_log import FOLD_EVERY, CommitLog
+from headgate_tables.commitlog.facts import GENESIS_HASH
 from headgate_tables.commitlog.first_slot import create_log
 from headgate_tables.commitlog.folds import encode_fold
 from headgate_tables.commitlog.records import DataFile, OwnerProcess
-from headgate_tables.commitlog.slot import GENESIS_HASH, Slot, decode_slot, seal
+from headgate_tables.commitlog.slot import Slot, decode_slot, seal
 from headgate_tables.commitlog.state import LogState
 from headgate_tables.commitlog.tail import read_slot, read_state
 from headgate_tables.commitlog.times import format_time

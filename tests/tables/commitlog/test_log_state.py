@@ -6,14 +6,18 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from headgate_tables.commitlog.bodies import Commit, Created, Dead, Offsets, Reserve
+from headgate_tables.commitlog.bodies import Commit, Created, Dead, Offsets, Reserve, SlotKind
 from headgate_tables.commitlog.folds import decode_fold, encode_fold
+from headgate_tables.commitlog.log_format import LogFormat
 from headgate_tables.commitlog.records import ChannelRecord, Channels, OwnerProcess, Savepoint, encode_derived
-from headgate_tables.commitlog.service_bodies import Adopt, Archive, Clean, PlanDone, PlanMade, Restore, SavepointMade
 from headgate_tables.commitlog.slot import Body, Slot, decode_slot, hash_of
 from headgate_tables.commitlog.state import LogState
 from headgate_tables.commitlog.times import TimeGenerator, TimesAhead, format_time
-from headgate_tables.errors import CorruptFileError
+from headgate_tables.errors import CorruptFileError, UnsupportedTableError
+from headgate_tables.hudi.decisions.adoption import Adopt
+from headgate_tables.hudi.decisions.plans import PlanDone, PlanMade
+from headgate_tables.hudi.decisions.retention import Archive, Clean
+from headgate_tables.hudi.decisions.savepoints import Restore, SavepointMade
 from support.log_layout import LOG_LAYOUT
 from support.systems import NOON, SetClock
 
@@ -205,3 +209,15 @@ def test_a_time_in_whole_seconds_of_another_program_stands_for_the_end_of_its_se
     times = TimeGenerator(SetClock(), format_time(NOON))
     times.observe(format_time(NOON + 2_000)[:14])
     assert times.next() == format_time(NOON + 3_000)
+
+
+def test_every_kind_of_slot_is_read_by_the_log_itself_or_by_a_table_service() -> None:
+    own = {SlotKind.CONFIG, SlotKind.FENCE, SlotKind.RESERVE, SlotKind.COMMIT, SlotKind.OFFSETS, SlotKind.DEAD}
+    assert set(LOG_LAYOUT.services) == set(SlotKind) - own
+
+
+def test_a_log_refuses_slots_of_services_that_its_format_does_not_have() -> None:
+    slot = Slot(1, 1, 32 * "0", 64 * "0", Archive(until=FIRST, names=[]))
+    with pytest.raises(UnsupportedTableError, match=r"is of the kind 'ARCHIVE', which this version does not know.*Upgrade"):
+        decode_slot(slot.encode(), LogFormat("meta", {}), 1)
+    assert decode_slot(slot.encode(), LOG_LAYOUT, 1) == slot

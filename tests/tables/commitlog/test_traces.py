@@ -11,7 +11,6 @@ from headgate_tables.commitlog.first_slot import create_log
 from headgate_tables.commitlog.folds import encode_fold
 from headgate_tables.commitlog.layout import number_name
 from headgate_tables.commitlog.records import DataFile
-from headgate_tables.commitlog.service_bodies import Clean
 from headgate_tables.commitlog.slot import Slot, decode_slot
 from headgate_tables.commitlog.tail import read_boundary, read_state
 from headgate_tables.commitlog.unpublished import Unpublished
@@ -23,6 +22,7 @@ from headgate_tables.errors import (
     TransactionError,
     UnsupportedTableError,
 )
+from headgate_tables.hudi.decisions.retention import Clean
 from headgate_tables.storage.store import FolderListing, Outcome
 from support.commit_logs import busy, commit, open_log, unknown
 from support.log_layout import LOG_LAYOUT

@@ -1,11 +1,17 @@
-"""What slots decide, apart from table services: a record for each kind, with the keys and the order that it has on disk."""
+"""What slots decide: a record for each kind, with the keys and the order that it has on disk.
 
+Those of table services are the format's own: it derives them from ``ServiceBody``, and hands in what decodes them
+(``LogFormat``).
+"""
+
+import abc
 import dataclasses
 import enum
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, TypedDict, cast
+from typing import ClassVar, NamedTuple, TypedDict, cast
 
+from headgate_tables.commitlog.facts import LogFacts
 from headgate_tables.commitlog.fields import Fields, Json, UnfitError, json_map, map_of, number, text, texts
 from headgate_tables.commitlog.records import (
     Channels,
@@ -43,6 +49,17 @@ class SlotKind(enum.StrEnum):
     SLICE = "SLICE"
 
 
+class Effects(NamedTuple):
+    """What a slot does besides changing the state. ``instant``: that it begins, completes or ends. ``files``: data files that it
+    commits. ``publish``: files that it derives, in the order of their creation. ``names``: those that it gives up.
+    """
+
+    instant: str = ""
+    files: Sequence[DataFile] = ()
+    publish: Sequence[EncodedFile] = ()
+    names: Sequence[str] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotBody:
     """Fields that every slot may have; None for one that it lacks. On disk they follow a kind's own keys, or as ``KEYS`` orders.
@@ -53,6 +70,7 @@ class SlotBody:
 
     KIND: ClassVar[SlotKind]
     KEYS: ClassVar[Sequence[str]] = ()
+    ENDS_TRANSACTIONS: ClassVar[bool] = False
 
     time: str | None = None
     reserved: Sequence[str] | None = None
@@ -63,6 +81,20 @@ class SlotBody:
     def encode(self) -> dict[str, Json]:
         """Its JSON in a slot."""
         return {key: value for key in self.KEYS or keys_of(type(self)) if (value := getattr(self, key)) is not None}
+
+    @property
+    def effects(self) -> Effects:
+        """What the slot does besides changing the state."""
+        return Effects()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceBody(SlotBody, abc.ABC):
+    """What a slot of a table service decides."""
+
+    @abc.abstractmethod
+    def apply(self, facts: LogFacts) -> None:
+        """Changes the facts to those after the slot. A pure function of both (rule T5)."""
 
 
 def keys_of(kind: type[SlotBody]) -> tuple[str, ...]:
@@ -117,6 +149,10 @@ class Created(SlotBody):
     def encode(self) -> dict[str, Json]:
         """Its JSON in a slot: the config's keys stand beside the log's."""
         return {**self.config, "time": self.time, "publish": self.publish}
+
+    @property
+    def effects(self) -> Effects:
+        return Effects(publish=self.publish)
 
     @classmethod
     def decode(cls, fields: Fields) -> "Created":
@@ -199,6 +235,10 @@ class Commit(SlotBody):
     channels: Channels
     publish: Sequence[EncodedFile]
     config: Mapping[str, Json] | None = None
+
+    @property
+    def effects(self) -> Effects:
+        return Effects(instant=self.instant, files=self.files, publish=self.publish)
 
     @classmethod
     def decode(cls, fields: Fields) -> "Commit":

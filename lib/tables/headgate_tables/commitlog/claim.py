@@ -8,7 +8,8 @@ import math
 from collections.abc import Iterator
 
 from headgate_tables.commitlog.bodies import Commit, Fence
-from headgate_tables.commitlog.layout import LogLayout, number_name
+from headgate_tables.commitlog.layout import number_name
+from headgate_tables.commitlog.log_format import LogFormat
 from headgate_tables.commitlog.records import OwnerProcess
 from headgate_tables.commitlog.slot import Body, Slot
 from headgate_tables.commitlog.state import LogState
@@ -41,7 +42,7 @@ class Claim:
     whose files may not be in place yet, oldest first. ``first_instant``: of this handle's epoch, "" before its fence.
     """
 
-    def __init__(self, store: Store, layout: LogLayout, system: System, owner: OwnerProcess, *, take_over: bool) -> None:
+    def __init__(self, store: Store, layout: LogFormat, system: System, owner: OwnerProcess, *, take_over: bool) -> None:
         self.store = store
         self.layout = layout
         self.system = system

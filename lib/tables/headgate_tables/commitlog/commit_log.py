@@ -8,15 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 
-from headgate_tables.commitlog.bodies import Commit, Configured, Dead, Offsets, Reserve
+from headgate_tables.commitlog.bodies import Commit, Configured, Dead, Offsets, Reserve, ServiceBody
 from headgate_tables.commitlog.claim import Claim
 from headgate_tables.commitlog.dead_names import DeadNames
 from headgate_tables.commitlog.fields import Json
-from headgate_tables.commitlog.layout import LogLayout
+from headgate_tables.commitlog.log_format import LogFormat
 from headgate_tables.commitlog.publish import Usable, ours_alone
 from headgate_tables.commitlog.records import Channels, DataFile, DerivedFile, OwnerProcess, encode_derived
 from headgate_tables.commitlog.reservations import Reservations
-from headgate_tables.commitlog.service_bodies import Adopt, Restore, ServiceBody
 from headgate_tables.commitlog.slot import FORMAT, Body, Slot
 from headgate_tables.commitlog.state import LogState
 from headgate_tables.commitlog.times import TimeGenerator
@@ -40,7 +39,7 @@ class CommitLog:
     def __init__(
         self,
         store: Store,
-        layout: LogLayout,
+        layout: LogFormat,
         system: System,
         owner: OwnerProcess,
         *,
@@ -119,7 +118,7 @@ class CommitLog:
         self._append(Reserve(reserved=self._reservations.renewed(), ahead=ahead))
         return ahead.floor
 
-    def adopt(self, newest: str, body: Adopt) -> None:
+    def adopt(self, newest: str, body: ServiceBody) -> None:
         """Wins an ADOPT slot, then publishes what it leaves of earlier ones. The handle has fenced, and no transaction is open.
 
         ``newest``: the largest time on the timeline; all issued from here on are above it, the instants reserved now too.
@@ -191,12 +190,12 @@ class CommitLog:
 
         ``build`` makes the body from a fresh time, which is also returned: the instant of an action that begins, the completion
         time of one that ends. No slot is in flight meanwhile, so ``build`` sees the current view (rule TM2). Open transactions
-        stay open, except with RESTORE. Raises as ``commit``.
+        stay open, unless the body ends them. Raises as ``commit``.
         """
         self.own()
         time = self._claim.times.next()
         body = build(time)
-        if isinstance(body, Restore):
+        if body.ENDS_TRANSACTIONS:
             self._reservations.end_all()
             reserved = self._reservations.fresh()
         else:

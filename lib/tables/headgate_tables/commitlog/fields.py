@@ -48,6 +48,10 @@ class Fields:
         """None when the key is missing."""
         return self.required(key, read) if key in self._left else None
 
+    def has(self, key: str) -> bool:
+        """Whether the key is there and was not read so far."""
+        return key in self._left
+
     def rest(self) -> dict[str, Json]:
         """The keys that were not read so far; the caller knows every one of them."""
         return self._left

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from headgate_tables.commitlog.bodies import Created
 from headgate_tables.commitlog.fields import Json
-from headgate_tables.commitlog.layout import LogLayout, is_number
+from headgate_tables.commitlog.layout import is_number
+from headgate_tables.commitlog.log_format import LogFormat
 from headgate_tables.commitlog.publish import publish
 from headgate_tables.commitlog.records import DerivedFile, encode_derived
 from headgate_tables.commitlog.slot import Slot
@@ -17,7 +18,7 @@ from headgate_tables.system import System
 
 
 def create_log(
-    store: Store, layout: LogLayout, system: System, config: Mapping[str, Json], derived: Sequence[DerivedFile]
+    store: Store, layout: LogFormat, system: System, config: Mapping[str, Json], derived: Sequence[DerivedFile]
 ) -> None:
     """Wins slot 0 = CONFIG and publishes what it derives. Raises TableExistsError when the slot is taken."""
     first = LogState(layout)
@@ -37,7 +38,7 @@ def create_log(
         ) from error
 
 
-def lost_first_slot(store: Store, layout: LogLayout) -> CorruptFileError | None:
+def lost_first_slot(store: Store, layout: LogFormat) -> CorruptFileError | None:
     """What is wrong with a table without slot 0 when others are there, so that nobody takes it for one that has no slots."""
     later = [name for name in store.list_folder(layout.slots).files if is_number(name)]
     if not later:

@@ -5,8 +5,16 @@ from collections.abc import Mapping
 from headgate_tables.commitlog.bodies import read_texts_by_key
 from headgate_tables.commitlog.fields import Fields, Json, map_of, nullable, number, text, texts
 from headgate_tables.commitlog.layout import LogLayout
-from headgate_tables.commitlog.records import OwnerProcess, read_channels, read_names_by_instant, read_published, read_times_ahead
-from headgate_tables.commitlog.service_bodies import read_plans, read_savepoints, read_stuck_slices
+from headgate_tables.commitlog.records import (
+    OwnerProcess,
+    read_channels,
+    read_names_by_instant,
+    read_plans,
+    read_published,
+    read_savepoints,
+    read_stuck_slices,
+    read_times_ahead,
+)
 from headgate_tables.commitlog.state import LogState
 
 

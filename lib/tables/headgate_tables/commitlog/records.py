@@ -5,7 +5,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-from headgate_tables.commitlog.fields import Fields, Json, UnfitError, flag, json_map, list_of, map_of, number, text, texts
+from headgate_tables.commitlog.fields import (
+    Fields,
+    Json,
+    UnfitError,
+    flag,
+    json_list,
+    json_map,
+    list_of,
+    map_of,
+    number,
+    text,
+    texts,
+)
 from headgate_tables.commitlog.times import TimesAhead
 
 
@@ -136,6 +148,11 @@ class Savepoint:
         )
         fields.refuse_others()
         return saved
+
+
+read_stuck_slices = map_of(read_stuck_record)
+read_plans = map_of(json_list)
+read_savepoints = map_of(Savepoint.decode)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,27 +10,24 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from headgate_tables.commitlog.bodies import Commit, Configured, Created, Dead, Fence, Offsets, Reserve, SlotKind
-from headgate_tables.commitlog.fields import Fields, Json, UnfitError, json_map, number, text
-from headgate_tables.commitlog.layout import LogLayout
-from headgate_tables.commitlog.records import DataFile, EncodedFile, ReplacedFile
-from headgate_tables.commitlog.service_bodies import (
-    Adopt,
-    Archive,
-    Clean,
-    PlanCancelled,
-    PlanDone,
-    PlanMade,
-    Restore,
-    SavepointMade,
-    SavepointRemoved,
+from headgate_tables.commitlog.bodies import (
+    Commit,
+    Configured,
+    Created,
+    Dead,
+    Effects,
+    Fence,
+    Offsets,
+    Reserve,
     ServiceBody,
-    SliceSetAside,
+    SlotKind,
 )
+from headgate_tables.commitlog.fields import Fields, Json, UnfitError, json_map, number, text
+from headgate_tables.commitlog.log_format import LogFormat
+from headgate_tables.commitlog.records import DataFile, EncodedFile, ReplacedFile
 from headgate_tables.errors import CorruptFileError, UnsupportedTableError
 
 FORMAT = 1
-GENESIS_HASH = "0" * 64
 _MAGIC = b"headgate-slot"
 
 
@@ -44,15 +41,6 @@ _DECODE: Mapping[SlotKind, Callable[[Fields], Body]] = {
     SlotKind.COMMIT: Commit.decode,
     SlotKind.OFFSETS: Offsets.decode,
     SlotKind.DEAD: Dead.decode,
-    SlotKind.PLAN: PlanMade.decode,
-    SlotKind.PLAN_DONE: PlanDone.decode,
-    SlotKind.PLAN_CANCELLED: PlanCancelled.decode,
-    SlotKind.CLEAN: Clean.decode,
-    SlotKind.SAVEPOINT: SavepointMade.decode,
-    SlotKind.RESTORE: Restore.decode,
-    SlotKind.ARCHIVE: Archive.decode,
-    SlotKind.ADOPT: Adopt.decode,
-    SlotKind.SLICE: SliceSetAside.decode,
 }
 
 
@@ -72,33 +60,34 @@ class Slot:
         return self.body.KIND
 
     @property
+    def effects(self) -> Effects:
+        """What the slot does besides changing the state."""
+        return self.body.effects
+
+    @property
     def instant(self) -> str:
         """The instant that it begins, completes or ends; "" for one of another kind."""
-        return self.body.instant if isinstance(self.body, Commit | PlanMade | PlanDone | PlanCancelled | Clean | Restore) else ""
+        return self.effects.instant
 
     @property
     def files(self) -> Sequence[DataFile]:
         """The data files that it commits."""
-        return self.body.files if isinstance(self.body, Commit | PlanDone) else ()
+        return self.effects.files
 
     @property
     def publish(self) -> Sequence[EncodedFile]:
         """The files that it derives, in the order of their creation."""
-        if isinstance(self.body, Created | Commit | PlanMade | PlanDone | Clean | SavepointMade | Restore):
-            return self.body.publish
-        return ()
+        return self.effects.publish
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Names that it gives up."""
+        return self.effects.names
 
     @property
     def replaces(self) -> ReplacedFile | None:
         """The file that it gives another content."""
         return self.body.replaces if isinstance(self.body, Configured) else None
-
-    @property
-    def names(self) -> Sequence[str]:
-        """Names that it gives up."""
-        if isinstance(self.body, PlanDone | PlanCancelled | Clean | SavepointRemoved | Restore | Archive | Adopt):
-            return self.body.names
-        return ()
 
     def encode(self) -> bytes:
         """The slot's bytes; equal slots give equal bytes."""
@@ -138,26 +127,26 @@ def unseal(data: bytes, path: str) -> dict[str, Json]:
         raise _damaged(path, "it is no JSON") from error
 
 
-def decode_slot(data: bytes, layout: LogLayout, n: int) -> Slot:
+def decode_slot(data: bytes, layout: LogFormat, n: int) -> Slot:
     """Slot ``n`` from its bytes. Raises CorruptFileError or UnsupportedTableError (unknown kind or key)."""
     path = layout.slot_path(n)
     content = unseal(data, path)
     if content.get("n") != n:
         raise _damaged(path, f"it says that it is slot {content.get('n')}")
     try:
-        return _decode(content, n, path)
+        return _decode(content, layout, n, path)
     except UnfitError as error:
         raise unfit(path, error) from error
 
 
-def _decode(content: dict[str, Json], n: int, path: str) -> Slot:
+def _decode(content: dict[str, Json], layout: LogFormat, n: int, path: str) -> Slot:
     fields = Fields(content)
     _, _, epoch = fields.required("fmt", number), fields.required("n", number), fields.required("epoch", number)
     nonce, prev_hash = fields.required("nonce", text), fields.required("prev_hash", text)
     name, body = fields.required("kind", text), fields.required("body", json_map)
     fields.refuse_others()
-    kind = _KINDS.get(name)
-    if kind is None:
+    decode = _decoder(_KINDS.get(name), layout, n)
+    if decode is None:
         raise UnsupportedTableError(
             f"{path} is of the kind {name!r}, which this version does not know",
             fix="Upgrade headgate-tables; to go on without knowing what it decided could lose rows.",
@@ -165,7 +154,7 @@ def _decode(content: dict[str, Json], n: int, path: str) -> Slot:
     try:
         if max(_version(body, "min_reader"), _version(body, "min_writer")) > FORMAT:
             raise UnsupportedTableError(f"{path} needs a newer version than this one", fix="Upgrade headgate-tables.")
-        return Slot(n, epoch, nonce, prev_hash, _decoder(kind, n, body)(Fields(body)))
+        return Slot(n, epoch, nonce, prev_hash, decode(Fields(body)))
     except UnfitError as error:
         raise error.below("body") from None
 
@@ -177,13 +166,11 @@ def _version(body: Mapping[str, Json], key: str) -> int:
         raise error.below(key) from None
 
 
-def _decoder(kind: SlotKind, n: int, body: Mapping[str, Json]) -> Callable[[Fields], Body]:
-    """Two kinds have two forms."""
+def _decoder(kind: SlotKind | None, layout: LogFormat, n: int) -> Callable[[Fields], Body] | None:
+    """None for a kind that neither the log nor its format knows."""
     if kind is SlotKind.CONFIG and n == 0:
         return Created.decode
-    if kind is SlotKind.SAVEPOINT and "removed" in body:
-        return SavepointRemoved.decode
-    return _DECODE[kind]
+    return None if kind is None else _DECODE.get(kind) or layout.services.get(kind)
 
 
 def unfit(path: str, error: UnfitError) -> CorruptFileError | UnsupportedTableError:

@@ -2,25 +2,26 @@
 
 from headgate_tables.commitlog.fields import UnfitError
 from headgate_tables.commitlog.folds import decode_fold
-from headgate_tables.commitlog.layout import LogLayout, is_number, number_name
+from headgate_tables.commitlog.layout import is_number, number_name
+from headgate_tables.commitlog.log_format import LogFormat
 from headgate_tables.commitlog.slot import Slot, decode_slot, hash_of, unfit, unseal
 from headgate_tables.commitlog.state import LogState
 from headgate_tables.errors import CorruptFileError
 from headgate_tables.storage.store import Store
 
 
-def read_boundary(store: Store, layout: LogLayout) -> int:
+def read_boundary(store: Store, layout: LogFormat) -> int:
     """Slots up to this number may be deleted (rule G2); -1 when none was declared."""
     return max((int(name) for name in store.list_folder(layout.bounds).files if is_number(name)), default=-1)
 
 
-def read_slot(store: Store, layout: LogLayout, n: int) -> tuple[Slot, str]:
+def read_slot(store: Store, layout: LogFormat, n: int) -> tuple[Slot, str]:
     """Slot ``n`` and the hash of its bytes. Raises FileNotFoundError, CorruptFileError, UnsupportedTableError."""
     data = store.get(layout.slot_path(n)).to_pybytes()
     return decode_slot(data, layout, n), hash_of(data)
 
 
-def read_state(store: Store, layout: LogLayout, *, folds: bool = True) -> tuple[LogState, list[Slot]]:
+def read_state(store: Store, layout: LogFormat, *, folds: bool = True) -> tuple[LogState, list[Slot]]:
     """The state after the newest slot, and the slots read for it (those after the newest fold).
 
     Every slot below the newest is final, because a slot is created only once and in order.
@@ -45,7 +46,7 @@ def read_state(store: Store, layout: LogLayout, *, folds: bool = True) -> tuple[
     return state, slots
 
 
-def _oldest_state(store: Store, layout: LogLayout) -> LogState:
+def _oldest_state(store: Store, layout: LogFormat) -> LogState:
     """Before slot 0; once slots were deleted behind it, the oldest fold that is followed by slots (rule G3)."""
     first = min((name for name in store.list_folder(layout.slots, after=number_name(0)).files if is_number(name)), default=None)
     if first is None or int(first) == 1:
@@ -56,12 +57,12 @@ def _oldest_state(store: Store, layout: LogLayout) -> LogState:
     )
 
 
-def _newest_fold(store: Store, layout: LogLayout) -> LogState:
+def _newest_fold(store: Store, layout: LogFormat) -> LogState:
     names = (name for name in store.list_folder(layout.folds).files if is_number(name))
     return _read_fold(store, layout, max(names, default=None))
 
 
-def _read_fold(store: Store, layout: LogLayout, name: str | None) -> LogState:
+def _read_fold(store: Store, layout: LogFormat, name: str | None) -> LogState:
     if name is None:
         return LogState(layout)
     path = f"{layout.folds}/{name}"

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from headgate_tables.backoff import Backoff
-from headgate_tables.commitlog.layout import LogLayout
+from headgate_tables.commitlog.log_format import LogFormat
 from headgate_tables.commitlog.slot import Slot, decode_slot, hash_of
 from headgate_tables.commitlog.tail import read_boundary
 from headgate_tables.errors import (
@@ -24,7 +24,7 @@ ATTEMPTS = 60
 PAUSES = Backoff(first=0.02, longest=1.0)
 
 
-def win(store: Store, layout: LogLayout, clock: Clock, slot: Slot) -> str | None:
+def win(store: Store, layout: LogFormat, clock: Clock, slot: Slot) -> str | None:
     """Creates the slot. Returns the hash of its bytes when it is ours, None when another process has the number.
 
     An unknown outcome repeats the same bytes at the same slot: never the next one, never a guess (rule C4).
@@ -60,7 +60,7 @@ def win(store: Store, layout: LogLayout, clock: Clock, slot: Slot) -> str | None
     ) from failed
 
 
-def _readable(slot: Slot, layout: LogLayout) -> bytes:
+def _readable(slot: Slot, layout: LogFormat) -> bytes:
     """The slot's bytes, after a check that they can be read: one slot that nobody can read would end the table."""
     data = slot.encode()
     try:
@@ -73,7 +73,7 @@ def _readable(slot: Slot, layout: LogLayout) -> bytes:
     return data
 
 
-def _own_hash(store: Store, layout: LogLayout, n: int, data: bytes, outcome: Outcome) -> str | None:
+def _own_hash(store: Store, layout: LogFormat, n: int, data: bytes, outcome: Outcome) -> str | None:
     path = layout.slot_path(n)
     try:
         if outcome is Outcome.EXISTS and store.get(path).to_pybytes() != data:

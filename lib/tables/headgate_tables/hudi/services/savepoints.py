@@ -2,10 +2,10 @@
 
 from headgate_tables.commitlog.fields import Json
 from headgate_tables.commitlog.records import Channels, Savepoint, encode_derived
-from headgate_tables.commitlog.service_bodies import Restore, SavepointMade, SavepointRemoved
 from headgate_tables.errors import OptionError
 from headgate_tables.face.results import RestoreResult
 from headgate_tables.hudi.current_groups import current_groups
+from headgate_tables.hudi.decisions.savepoints import Restore, SavepointMade, SavepointRemoved
 from headgate_tables.hudi.definition import encode_groups
 from headgate_tables.hudi.services.planning.plans import plan_names
 from headgate_tables.hudi.services.table_context import TableContext

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from headgate_tables.commitlog.commit_log import CommitLog
 from headgate_tables.commitlog.fields import Json
 from headgate_tables.commitlog.records import Savepoint
-from headgate_tables.commitlog.service_bodies import Adopt
 from headgate_tables.commitlog.slot import Slot
 from headgate_tables.commitlog.state import LogState
 from headgate_tables.commitlog.tail import read_state
 from headgate_tables.commitlog.times import MAX_CLOCK_SET_BACK_MS, TIME_DIGITS, format_time, parse_time
 from headgate_tables.errors import ClockError, CorruptFileError, ForeignWriterError, MissingFileError, UnsupportedTableError
 from headgate_tables.face.results import AdoptResult
+from headgate_tables.hudi.decisions.adoption import Adopt
 from headgate_tables.hudi.definition import Definition, Layout, encode_groups, encode_schema
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.past import kept_since

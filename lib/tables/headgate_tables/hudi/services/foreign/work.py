@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from headgate_tables.commitlog.fields import Fields, list_of, text, texts
 from headgate_tables.commitlog.publish import derived_files, given_up
 from headgate_tables.commitlog.records import DataFile
-from headgate_tables.commitlog.service_bodies import SavepointMade
 from headgate_tables.commitlog.slot import Slot
 from headgate_tables.commitlog.state import LogState
 from headgate_tables.errors import CorruptFileError, MissingFileError
 from headgate_tables.face.operation import Operation
 from headgate_tables.hudi.base_file import WRITE_TOKEN
+from headgate_tables.hudi.decisions.savepoints import SavepointMade
 from headgate_tables.hudi.definition import Layout
 from headgate_tables.hudi.log.names import BaseName, LogName, base_name, parse_base_name, parse_log_name
 from headgate_tables.hudi.timeline.active import Timeline, content_of, list_instants

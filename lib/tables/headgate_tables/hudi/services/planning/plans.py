@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from headgate_tables.commitlog import service_bodies
 from headgate_tables.commitlog.records import StuckRecord, encode_derived
-from headgate_tables.commitlog.service_bodies import PlanCancelled, PlanDone
 from headgate_tables.errors import TransactionError
 from headgate_tables.face.operation import Operation, OperationResult, Plan
+from headgate_tables.hudi.decisions.plans import PlanCancelled, PlanDone, PlanMade
 from headgate_tables.hudi.services.planning.choose import choose_slices, operation_of
 from headgate_tables.hudi.services.planning.urgency import overdue_since
 from headgate_tables.hudi.services.stuck import after_plan
@@ -61,12 +60,12 @@ def plan_compaction(table: TableContext, *, forced: bool = False) -> Plan | None
     if not slices:
         return None
 
-    def body(time: str) -> service_bodies.PlanMade:
+    def body(time: str) -> PlanMade:
         plan = Plan(time, operations_of(slices, time))
         requested = Instant(time, "compaction", State.REQUESTED).path
         operations = [each.encode() for each in plan.operations]
         publish = encode_derived([(requested, encode_plan(plan))])
-        return service_bodies.PlanMade(instant=time, operations=operations, publish=publish)
+        return PlanMade(instant=time, operations=operations, publish=publish)
 
     instant = table.log.decide(body)
     return table.plans[instant]

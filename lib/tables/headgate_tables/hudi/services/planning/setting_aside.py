@@ -5,8 +5,8 @@ A slice that is set aside is not planned for compaction, and the cluster refuses
 
 from dataclasses import replace
 
-from headgate_tables.commitlog.service_bodies import SliceSetAside
 from headgate_tables.errors import OptionError
+from headgate_tables.hudi.decisions.plans import SliceSetAside
 from headgate_tables.hudi.services.stuck import Key, StuckSlice, name_of
 from headgate_tables.hudi.services.table_context import TableContext
 from headgate_tables.hudi.view import FileSlice

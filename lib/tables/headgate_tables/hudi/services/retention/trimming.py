@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from headgate_tables.commitlog.records import encode_derived
-from headgate_tables.commitlog.service_bodies import Archive, Clean
 from headgate_tables.face.results import ArchiveResult, CleanResult
+from headgate_tables.hudi.decisions.retention import Archive, Clean
 from headgate_tables.hudi.leases import drop_expired_leases, live_leases
 from headgate_tables.hudi.services.retention.archiving import choose_archivable, straddling_instants
 from headgate_tables.hudi.services.retention.cleaning import Cleanable, choose_dead_files
