@@ -1,12 +1,19 @@
-"""Record keys of rows that another program wrote, from ``_hoodie_record_key`` alone."""
+"""Buckets of record keys, also of those that another program wrote, from ``_hoodie_record_key`` alone."""
 
 import re
 
 import pyarrow as pa
 
+from headgate_tables.hudi.keys.bucket import buckets_of_hashes, record_hashes
 from headgate_tables.hudi.keys.record_key import EMPTY, NULL, KeySpec, RecordKeys
 
 _MISSING = {NULL: None, EMPTY: ""}
+
+
+def record_buckets(records: RecordKeys, spec: KeySpec, buckets: int) -> list[int]:
+    """The bucket of each record."""
+    found: list[int] = buckets_of_hashes(record_hashes(records, spec), buckets).tolist()
+    return found
 
 
 def records_of_text(keys: pa.StringArray, spec: KeySpec) -> RecordKeys:

@@ -10,11 +10,10 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate_tables.hudi.bloom import FILTER_KEY, TYPE_KEY, DynamicBloomFilter, SimpleBloomFilter, bits_and_hashes, positions
+from headgate_tables.hudi.bloom import FILTER_KEY, TYPE_KEY, DynamicBloomFilter, bits_and_hashes, positions
 from headgate_tables.hudi.keys.murmur2 import HashedKeys
 from support.golden import names
 from support.golden_logs import golden_files
@@ -137,18 +136,3 @@ def test_a_filter_grows_and_then_wraps_around_as_hudis_does(keys: list[str], ent
     for key in keys:
         plain.add(key)
     assert made.to_bytes() == plain.to_bytes()
-
-
-@pytest.mark.parametrize("count", [1, 10, 500])
-def test_a_simple_filter_holds_every_key_that_was_added_and_few_others(count: int) -> None:
-    made = SimpleBloomFilter(100, 0.001)
-    made.add(pa.array([f"key {number}" for number in range(count)]))
-    content = made.to_bytes()
-    bits, hashes = bits_and_hashes(100, 0.001)
-    assert content[:13] == struct.pack(">iibi", -1, hashes, 1, bits)
-    assert len(content) == 13 + -(-bits // 8)
-    stored = np.unpackbits(np.frombuffer(content[13:], dtype=np.uint8), bitorder="little")
-    inside, _ = positions(pa.array([f"key {number}" for number in range(count)]), bits, hashes)
-    assert stored[inside].all()
-    others, _ = positions(pa.array([f"other {number}" for number in range(1000)]), bits, hashes)
-    assert stored[others].all(axis=0).sum() <= (5 if count <= 100 else 1000)

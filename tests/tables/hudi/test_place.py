@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from headgate_tables.errors import FixCall, NullKeyError, NullOrderingError, OptionError, PartitionValueError, SchemaError
 from headgate_tables.hudi.definition import Definition
-from headgate_tables.hudi.keys.bucket import record_buckets
 from headgate_tables.hudi.keys.record_key import KeySpec, read_keys
 from headgate_tables.hudi.place import Placed, place
 from headgate_tables.system import SystemIds
 from support.events import EVENTS_SCHEMA, events
+from support.key_texts import record_buckets
 from support.splitting import split
 from support.strategies import effort
 
@@ -73,7 +73,7 @@ def test_rows_keep_their_order_and_each_knows_its_partition_and_bucket() -> None
     assert len(placed.group) == placed.rows.num_rows == len(placed.deletes) == 1_000
     assert not placed.deletes.true_count
     spec = KeySpec(("event_id",))
-    buckets = record_buckets(read_keys(data, spec), spec, 3).tolist()
+    buckets = record_buckets(read_keys(data, spec), spec, 3)
     assert where(placed) == list(zip(data["dt"].to_pylist(), buckets, strict=True))
     assert sorted(set(where(placed))) == sorted(placed.groups), "each group once, and only those that occur"
 

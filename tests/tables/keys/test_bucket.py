@@ -1,6 +1,7 @@
 import uuid
 from collections import Counter
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -9,18 +10,15 @@ from hypothesis import strategies as st
 from headgate_tables.errors import CorruptFileError, FixCall, OptionError
 from headgate_tables.hudi.keys.bucket import (
     MAX_BUCKETS,
-    bucket_ids,
     bucket_of,
     buckets_of_hashes,
     file_id,
     index_values,
     key_group,
-    record_buckets,
-    record_hashes,
 )
 from headgate_tables.hudi.keys.java_hash import java_string_hash
-from headgate_tables.hudi.keys.record_key import KeySpec, read_keys
-from support.key_texts import records_of_text
+from headgate_tables.hudi.keys.record_key import KeySpec, RecordKeys, read_keys
+from support.key_texts import record_buckets, records_of_text
 
 TABLE = uuid.UUID("6f1d2c3b-4a59-4e68-8777-9695a4b3c2d1")
 
@@ -37,15 +35,16 @@ def list_hash(values: list[str | None]) -> int:
     [(["abc"], 96385), (["1"], 80), (["uuid-1", "x"], 2060837242), (["é😀"], 1996843), ([None], 31)],
 )
 def test_the_bucket_hash_is_that_of_the_spec(values: list[str | None], expected: int) -> None:
-    fields = [pa.array([value], pa.string()) for value in values]
+    fields = tuple(pa.array([value], pa.string()) for value in values)
+    spec = KeySpec(tuple("fg"[: len(fields)]))
     for buckets in (1, 4, 8, 16, 99_999_989, MAX_BUCKETS):
-        assert bucket_ids(fields, buckets).tolist() == [expected % buckets]
+        assert record_buckets(RecordKeys(fields[0], fields), spec, buckets) == [expected % buckets]
 
 
 def test_no_and_too_many_buckets_are_refused() -> None:
     for buckets in (0, -1, MAX_BUCKETS + 1):
         with pytest.raises(OptionError, match="buckets"):
-            bucket_ids([pa.array(["a"])], buckets)
+            buckets_of_hashes(np.zeros(1, np.uint32), buckets)
 
 
 # Each as KeyGenUtils.extractRecordKeysByFields of Hudi 1.2.0 answered.
@@ -83,14 +82,14 @@ def test_a_key_is_taken_apart_as_hudi_does(key: str, fields: str, expected: list
     assert index_values(key, fields.split(",")) == expected
     spec = KeySpec(tuple(fields.split(",")))
     buckets = record_buckets(records_of_text(pa.array([key]), spec), spec, MAX_BUCKETS)
-    assert buckets.tolist() == [list_hash(expected) % MAX_BUCKETS]
+    assert buckets == [list_hash(expected) % MAX_BUCKETS]
 
 
 @pytest.mark.parametrize(("key", "fields"), NEVER_RETURNS)
 def test_keys_on_which_hudi_hangs_get_a_bucket(key: str, fields: str) -> None:
     assert index_values(key, fields.split(",")) is None
     spec = KeySpec(tuple(fields.split(",")))
-    assert 0 <= int(record_buckets(records_of_text(pa.array([key]), spec), spec, 8)[0]) < 8
+    assert 0 <= record_buckets(records_of_text(pa.array([key]), spec), spec, 8)[0] < 8
 
 
 awkward = st.text(st.sampled_from("ab,:fgé😀_\n"), min_size=1, max_size=12)
@@ -105,12 +104,11 @@ def test_the_bucket_of_any_record_is_that_of_the_strings_hudi_hashes(rows, singl
         records = read_keys(table, spec)
     except FixCall:  # the ambiguous ones are test_record_key's
         return
-    buckets = record_buckets(records, spec, MAX_BUCKETS).tolist()
+    buckets = record_buckets(records, spec, MAX_BUCKETS)
     for key, bucket, (f, g) in zip(records.keys.to_pylist(), buckets, rows, strict=True):
         strings = index_values(key, spec.fields) or ([g] if single else [f, g])
         assert bucket == list_hash(strings) % MAX_BUCKETS
-    assert record_buckets(records_of_text(records.keys, spec), spec, MAX_BUCKETS).tolist() == buckets
-    assert buckets_of_hashes(record_hashes(records, spec), MAX_BUCKETS).tolist() == buckets
+    assert record_buckets(records_of_text(records.keys, spec), spec, MAX_BUCKETS) == buckets
 
 
 def test_the_file_id_of_a_bucket_never_changes() -> None:

@@ -1,6 +1,6 @@
 """Bloom filters as Hudi keeps them in the footers of base files.
 
-Hudi: common.bloom.{SimpleBloomFilter, HoodieDynamicBoundedBloomFilter, InternalBloomFilter, InternalDynamicBloomFilter}.
+Hudi: common.bloom.{HoodieDynamicBoundedBloomFilter, InternalBloomFilter, InternalDynamicBloomFilter}.
 """
 
 from __future__ import annotations
@@ -89,16 +89,3 @@ class DynamicBloomFilter:
     def footer(self) -> Mapping[str, str]:
         """The footer keys of a base file."""
         return {FILTER_KEY: base64.b64encode(self.to_bytes()).decode(), TYPE_KEY: self.code}
-
-
-class SimpleBloomFilter(DynamicBloomFilter):
-    """One filter of a fixed size, for any number of keys."""
-
-    code = "SIMPLE"
-
-    def __init__(self, entries: int, fpp: float) -> None:
-        super().__init__(entries, fpp, most=1)
-
-    def to_bytes(self) -> bytes:
-        head = _HEAD.pack(-1, self._hashes, _MURMUR, self._bits)
-        return head + np.packbits(self._rows[0], bitorder="little").tobytes()

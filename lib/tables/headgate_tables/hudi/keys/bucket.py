@@ -27,19 +27,6 @@ MAX_BUCKETS = 10**8  # eight digits in a file id
 _31 = np.uint32(31)
 
 
-def bucket_ids(fields: Sequence[Array], buckets: int) -> Int32s:
-    """The bucket of each row whose index strings are ``fields[0][row], fields[1][row], ...``; null hashes as 0. int32.
-
-    Raises OptionError unless 1 <= buckets <= MAX_BUCKETS.
-    """
-    return buckets_of_hashes(_list_hash(fields), buckets)
-
-
-def record_buckets(records: RecordKeys, spec: KeySpec, buckets: int) -> Int32s:
-    """The bucket that Hudi 1.x gives each record, int32; raises OptionError as `bucket_ids`."""
-    return buckets_of_hashes(record_hashes(records, spec), buckets)
-
-
 def record_hashes(records: RecordKeys, spec: KeySpec) -> Hashes:
     """The list hash of each record, uint32: what `buckets_of_hashes` makes a bucket of. Equal keys have equal hashes.
 
@@ -54,7 +41,10 @@ def record_hashes(records: RecordKeys, spec: KeySpec) -> Hashes:
 
 
 def buckets_of_hashes(hashes: Hashes, buckets: int) -> Int32s:
-    """The hashes without their sign, modulo the number of buckets: int32; raises OptionError as `bucket_ids`."""
+    """The hashes without their sign, modulo the number of buckets: the bucket that Hudi 1.x gives each record, int32.
+
+    Raises OptionError unless 1 <= buckets <= MAX_BUCKETS.
+    """
     if not 1 <= buckets <= MAX_BUCKETS:
         raise OptionError(f"{buckets} buckets", fix=f"Use 1 to {MAX_BUCKETS:,} buckets.")
     return ((hashes & np.uint32(0x7FFFFFFF)) % np.uint32(buckets)).view(np.int32)
