@@ -17,11 +17,10 @@ import headgate
 from demo.dev_cluster import DevCluster
 from demo.ports import free_port
 from headgate.maintenance import Maintenance
+from support.pages import ROOT, fenced
 
-ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"::\n\n((?:(?: {4}.*)?\n)+)")
 """What stands indented behind a paragraph that ends with two colons."""
-FENCE = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -41,8 +40,8 @@ def in_docstrings() -> Iterator[Example]:
 
 def in_readmes() -> Iterator[Example]:
     for name in ("README.md", "lib/tables/README.md"):
-        for found in FENCE.finditer((ROOT / name).read_text()):
-            yield Example(name, found[1])
+        for code in fenced(name, "python"):
+            yield Example(name, code)
 
 
 EXAMPLES = [*in_docstrings(), *in_readmes()]

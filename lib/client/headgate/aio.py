@@ -184,8 +184,7 @@ class Table(Operated, ReadableByName):
 
     def __init__(self, headgate: Headgate, info: TableInfo) -> None:
         super().__init__(headgate, info.name)
-        self.headgate = headgate
-        self.info = info
+        self.headgate, self.info = headgate, info
 
     def channel(self, name: str) -> "Channel":
         """The channel of this name, not yet open: use ``async with`` or ``await channel.open()``."""
