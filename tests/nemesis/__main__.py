@@ -16,10 +16,10 @@ from headgate.maintenance import Maintenance
 from nemesis.commits import CommitWatch
 from nemesis.faults import FAULTS
 from nemesis.gaps import Fault, Gap, gaps
-from nemesis.scene import Scene
-from nemesis.schedule import Kind, Parts, Strike, strikes
+from nemesis.places import PLACES, Place
+from nemesis.scene import LONGEST_GAP_S, NotWell, Scene
+from nemesis.schedule import KINDS, Kind, Parts, Strike, strikes
 from support.cluster import Cluster
-from support.disks import small_disk
 from support.exactly_once import assert_exactly_once
 from support.producers import Producers, create_table
 from support.workload import Workload
@@ -31,9 +31,6 @@ PARTS = Parts(
     producers=("one", "two", "three"),
 )
 FLAGS = {"coordinator": ["--checkpoint-interval", "500ms", "--checkpoint-min-interval", "100ms", "--service-interval", "500ms"]}
-DISK_BYTES = 8 << 30
-LONGEST_GAP_S = 15.0
-"""Most that a table may be without a commit beyond a fault's own end."""
 BURST_ROWS = 60_000
 SETTINGS = {"headgate.clean.min.age": "86400"}
 """The judge reads all that was ever committed, so nothing is removed."""
@@ -53,8 +50,8 @@ def main() -> None:
 
 def _run(options: argparse.Namespace, folder: Path) -> int:
     workload = Workload()
-    with small_disk(folder / "disk", DISK_BYTES) as disk:
-        with _cluster(folder, disk) as cluster:
+    with PLACES[options.store](folder) as place:
+        with _cluster(folder, place) as cluster:
             url = create_table(cluster.address, "t", workload, buckets=2)
             asyncio.run(_configure(cluster.address, "t"))
             told = (cluster.address, "t", workload, folder)
@@ -62,30 +59,34 @@ def _run(options: argparse.Namespace, folder: Path) -> int:
                 Producers(*told, rows=0, rate=options.rate / len(PARTS.producers), timeout=300) as producers,
                 Producers(*told, rows=BURST_ROWS, batch=500, timeout=300) as bursts,
             ):
-                table = Path(url.removeprefix("file://"))
-                scene = Scene(cluster, producers, bursts, PARTS, disk, table)
-                watch = CommitWatch(str(table))
+                watch = CommitWatch(str(place.files / "t"))
+                scene = Scene(cluster, producers, bursts, PARTS, place, url, watch, cluster.address)
                 try:
-                    begin, faults = _torment(scene, options.seed, options.minutes)
+                    begin, faults = _torment(scene, options)
                     producers.finish(300)
                 finally:
                     watch.stop()
                 histories = [*producers.histories(), *bursts.histories()]
                 end = time.monotonic()
         _say("reading every block that was ever committed ...")
-        report = assert_exactly_once(url, histories, workload)
+        reached = {"options": place.options, "hudi_rs_options": place.hudi_rs_options}
+        report = assert_exactly_once(url, histories, workload, **reached)
     _say(str(report))
-    return _verdict(scene, faults, gaps(watch.seen, faults, begin, end), options.json)
+    kept = sum(len(history.kept) for history in histories)
+    _say(f"{kept} rows were kept while their slice took none, and are there")
+    if not kept and Kind.SLICE_SET_ASIDE.value in {fault.name for fault in faults}:
+        scene.findings.append("a slice was set aside, and took all rows")
+    return _verdict(scene, faults, gaps(watch.seen, faults, begin, end), options)
 
 
-def _cluster(folder: Path, disk: Path) -> Cluster:
-    (disk / "store").mkdir()
+def _cluster(folder: Path, place: Place) -> Cluster:
     return Cluster(
         folder / "cluster",
         coordinators=len(PARTS.coordinators),
         writers=len(PARTS.writers),
         compactors=len(PARTS.compactors),
-        store=f"file://{disk}/store",
+        store=place.store,
+        env=place.env,
         options=FLAGS,
     )
 
@@ -95,15 +96,15 @@ async def _configure(address: str, table: str) -> None:
         await Maintenance(hg, table).configure(SETTINGS)
 
 
-def _torment(scene: Scene, seed: int, minutes: float) -> tuple[float, list[Fault]]:
+def _torment(scene: Scene, options: argparse.Namespace) -> tuple[float, list[Fault]]:
     """When it began, and each fault as it was."""
     for name in PARTS.producers:
         scene.producers.start(name)
     begin, faults = time.monotonic(), []
-    for strike in strikes(seed, minutes, PARTS):
+    for strike in strikes(options.seed, options.minutes, PARTS, options.kinds):
         scene.wait(begin + strike.at - time.monotonic())
         faults.append(_suffer(scene, strike, begin))
-    scene.wait(begin + 60 * minutes - time.monotonic())
+    scene.wait(begin + 60 * options.minutes - time.monotonic())
     return begin, faults
 
 
@@ -111,17 +112,20 @@ def _suffer(scene: Scene, strike: Strike, begin: float) -> Fault:
     began = time.monotonic()
     _say(f"{began - begin:6.1f} s  {strike}")
     scene.begin(strike)
-    FAULTS[strike.kind](scene, strike)
+    try:
+        FAULTS[strike.kind](scene, strike)
+    except NotWell as error:
+        scene.findings.append(f"{strike}: {error}")
     scene.end()
     return Fault(began, time.monotonic(), strike.kind.value)
 
 
-def _verdict(scene: Scene, faults: list[Fault], found: list[Gap], as_json: bool) -> int:
+def _verdict(scene: Scene, faults: list[Fault], found: list[Gap], options: argparse.Namespace) -> int:
     """1 where something is not as it has to be; that nothing is lost, doubled or swapped was seen before."""
     times = Counter(fault.name for fault in faults)
     longest = {name: max((gap.seconds for gap in found if gap.fault == name), default=0.0) for name in times}
     too_long = [gap for gap in found if gap.seconds > LONGEST_GAP_S]
-    for kind in Kind:
+    for kind in options.kinds:
         _say(f"{times[kind.value]:4} x {kind.value}: at most {longest.get(kind.value, 0.0):.1f} s without a commit behind it")
     _say(
         f"{len(scene.kills):4} x kill -9: {', '.join(f'{name} {count}' for name, count in sorted(Counter(scene.kills).items()))}"
@@ -130,7 +134,7 @@ def _verdict(scene: Scene, faults: list[Fault], found: list[Gap], as_json: bool)
         _say(f"NOT WELL: {finding}")
     for gap in too_long:
         _say(f"NOT WELL: {gap.seconds:.1f} s without a commit behind: {gap.fault}")
-    if as_json:
+    if options.json:
         _say(json.dumps({"times": times, "longest_gap_s": longest, "kills": Counter(scene.kills), "findings": scene.findings}))
     return 1 if too_long or scene.findings else 0
 
@@ -144,8 +148,20 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--seed", type=int, default=1, help="the same seed and minutes give the same faults in the same order")
     parser.add_argument("--rate", type=float, default=600, help="rows a second, of three producers together")
+    parser.add_argument("--store", choices=[*PLACES], default="local", help="a disk of its own, or a real S3 server on that disk")
+    parser.add_argument("--kinds", default="", help=f"only these, with commas: {', '.join(kind.name.lower() for kind in Kind)}")
     parser.add_argument("--json", action="store_true", help="a last line for programs")
-    return parser.parse_args()
+    options = parser.parse_args()
+    options.kinds = _kinds(parser, options)
+    return options
+
+
+def _kinds(parser: argparse.ArgumentParser, options: argparse.Namespace) -> list[Kind]:
+    possible = {kind.name.lower(): kind for kind in KINDS[options.store]}
+    names = options.kinds.split(",") if options.kinds else [*possible]
+    if others := [name for name in names if name not in possible]:
+        parser.error(f"no kinds of --store {options.store}: {', '.join(others)}")
+    return [possible[name] for name in names]
 
 
 if __name__ == "__main__":

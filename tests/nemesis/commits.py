@@ -21,7 +21,11 @@ class CommitWatch:
         self._lookout.stop()
 
     def _look(self) -> None:
-        newest = max((_completion(name) for name in os.listdir(self._timeline) if name.endswith(".deltacommit")), default="")
+        try:
+            names = os.listdir(self._timeline)
+        except FileNotFoundError:  # moved away for a while
+            return
+        newest = max((_completion(name) for name in names if name.endswith(".deltacommit")), default="")
         if newest > self._newest:
             self._newest = newest
             self.seen.append(time.monotonic())

@@ -6,13 +6,13 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 import headgate
+from nemesis.operated import future_times, overwrite, slice_set_aside
 from nemesis.scene import Scene
 from nemesis.schedule import AHEAD_S, SECONDS, Kind, Strike
 from support.damage import flip
-from support.disks import full, read_only
+from support.disks import full
 from support.processes import Died
 from support.workload import SCHEMA
 
@@ -35,12 +35,12 @@ def redis_twice(scene: Scene, strike: Strike) -> None:
 
 
 def store_denies(scene: Scene, strike: Strike) -> None:
-    with read_only(scene.disk):
+    with scene.place.denied():
         scene.wait(SECONDS[strike.kind])
 
 
 def disk_full(scene: Scene, strike: Strike) -> None:
-    with full(scene.disk):
+    with full(scene.place.disk):
         scene.wait(SECONDS[strike.kind])
 
 
@@ -67,11 +67,11 @@ def damaged_slice(scene: Scene, strike: Strike) -> None:
     chance = random.Random(strike.choice)
     file = scene.log_file(chance)
     right = file.read_bytes()
-    _overwrite(file, flip(right, chance.randrange(len(right))))
+    overwrite(file, flip(right, chance.randrange(len(right))))
     try:
         scene.wait(SECONDS[strike.kind])
     finally:
-        _overwrite(file, right)
+        overwrite(file, right)
 
 
 def overload(scene: Scene, strike: Strike) -> None:
@@ -117,9 +117,9 @@ def writers_roll(scene: Scene, strike: Strike) -> None:
 def folder_removed(scene: Scene, strike: Strike) -> None:
     """Of another table; that the cluster lists its tables and makes new ones is asked while it is gone."""
     name = f"side_{strike.choice}"
-    with headgate.connect(scene.cluster.address, timeout=60, wait=60) as hg:
+    with headgate.connect(scene.address, timeout=60, wait=60) as hg:
         hg.create_table(name, SCHEMA, key="id", buckets=1)
-        shutil.rmtree(scene.table.parent / name)
+        shutil.rmtree(scene.place.files / name)
         scene.wait(SECONDS[strike.kind])
         for what, ask in (("list", hg.tables), ("create", lambda: hg.create_table(f"{name}_2", SCHEMA, key="id", buckets=1))):
             try:
@@ -128,10 +128,24 @@ def folder_removed(scene: Scene, strike: Strike) -> None:
                 scene.findings.append(f"a table's folder is gone, and nobody can {what} tables: {error}")
 
 
+def folder_moved(scene: Scene, strike: Strike) -> None:
+    away = scene.place.disk / "away"
+    scene.folder.rename(away)
+    try:
+        scene.wait(SECONDS[strike.kind])
+    finally:
+        if scene.folder.exists():
+            found = sorted(str(path.relative_to(scene.folder)) for path in scene.folder.rglob("*"))
+            scene.folder.rename(scene.place.disk / f"half-{strike.choice}")
+            scene.findings.append(f"the table's folder was moved away, and somebody made it anew, with {found}")
+        away.rename(scene.folder)
+
+
 FAULTS: Mapping[Kind, Callable[[Scene, Strike], None]] = {
     Kind.REDIS_FORGETS: redis_forgets,
     Kind.REDIS_TWICE: redis_twice,
     Kind.STORE_DENIES: store_denies,
+    Kind.STORE_FORBIDS: store_denies,
     Kind.DISK_FULL: disk_full,
     Kind.NO_FILES: no_files,
     Kind.CLOCK_AHEAD: clock_ahead,
@@ -142,18 +156,14 @@ FAULTS: Mapping[Kind, Callable[[Scene, Strike], None]] = {
     Kind.COORDINATORS_ROLL: coordinators_roll,
     Kind.WRITERS_ROLL: writers_roll,
     Kind.FOLDER_REMOVED: folder_removed,
+    Kind.FOLDER_MOVED: folder_moved,
+    Kind.SLICE_SET_ASIDE: slice_set_aside,
+    Kind.FUTURE_TIMES: future_times,
 }
 
 
 def _roll(scene: Scene, *names: str) -> None:
     for name in names:
-        if code := scene.cluster.drain(name):
-            scene.findings.append(f"{name} drained with {code}\n{scene.cluster.part(name).tail(30)}")
+        scene.drain(name)
         scene.cluster.start(name)
         scene.wait(0.5)
-
-
-def _overwrite(file: Path, content: bytes) -> None:
-    """In place: it stays the same file."""
-    with file.open("r+b") as opened:
-        opened.write(content)

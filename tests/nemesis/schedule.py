@@ -2,11 +2,11 @@
 
 import enum
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-SLOT_S = 26.0
-"""From one strike to the next in a long run: the longest fault, and time to come back. A short run is denser."""
+SLOT_S = 22.5
+"""From one strike to the next in a long run: what most faults last, and time to come back. A short run is denser."""
 KILLED_TOO = 0.5
 """Share of the strikes in which a process is killed as well."""
 
@@ -17,6 +17,7 @@ class Kind(enum.Enum):
     REDIS_FORGETS = "Redis loses everything each 0.4 s"
     REDIS_TWICE = "Redis is killed twice, 1.5 s apart"
     STORE_DENIES = "the store is read-only"
+    STORE_FORBIDS = "S3 answers 403"
     DISK_FULL = "the disk is full"
     NO_FILES = "a process may open no more files"
     CLOCK_AHEAD = "a coordinator's clock is ahead"
@@ -27,12 +28,26 @@ class Kind(enum.Enum):
     COORDINATORS_ROLL = "each coordinator is restarted in turn"
     WRITERS_ROLL = "each writer is restarted in turn"
     FOLDER_REMOVED = "the folder of another table is removed"
+    FOLDER_MOVED = "the table's folder is moved away, and later back"
+    SLICE_SET_ASIDE = "a damaged slice is set aside, and readmitted when it is repaired"
+    FUTURE_TIMES = "the table's times are in the future, until an operator goes on above them"
+
+
+_OF_DISKS = {Kind.STORE_DENIES, Kind.FOLDER_MOVED}
+"""S3 has no folders that somebody could move: what is put there meanwhile is there."""
+_OF_S3 = {Kind.STORE_FORBIDS}
+KINDS: Mapping[str, Sequence[Kind]] = {
+    "local": [kind for kind in Kind if kind not in _OF_S3],
+    "s3": [kind for kind in Kind if kind not in _OF_DISKS],
+}
+"""What can come over a store."""
 
 
 SECONDS = {
     Kind.REDIS_FORGETS: 5.0,
     Kind.REDIS_TWICE: 1.5,
     Kind.STORE_DENIES: 12.0,
+    Kind.STORE_FORBIDS: 6.0,
     Kind.DISK_FULL: 6.0,
     Kind.NO_FILES: 6.0,
     Kind.CLOCK_AHEAD: 4.0,
@@ -43,8 +58,11 @@ SECONDS = {
     Kind.COORDINATORS_ROLL: 0.0,
     Kind.WRITERS_ROLL: 0.0,
     Kind.FOLDER_REMOVED: 1.0,
+    Kind.FOLDER_MOVED: 6.0,
+    Kind.SLICE_SET_ASIDE: 8.0,
+    Kind.FUTURE_TIMES: 0.0,
 }
-"""How long each lasts; 0: as long as it takes."""
+"""How long each lasts; 0: as long as it takes. Of a slice: how long it is set aside."""
 OWNER = "the table's owner"
 """A part that is known only when the strike comes."""
 AHEAD_S = (3600.0, 86_400.0, 400 * 86_400.0)
@@ -88,16 +106,16 @@ class Strike:
         return f"{self.kind.value}{f' ({self.part})' if self.part else ''}{killed}"
 
 
-def strikes(seed: int, minutes: float, parts: Parts) -> Iterator[Strike]:
-    """Every kind equally often, at least once, in a new order each time."""
+def strikes(seed: int, minutes: float, parts: Parts, kinds: Sequence[Kind]) -> Iterator[Strike]:
+    """Every one of ``kinds`` equally often, at least once, in a new order each time."""
     chance = random.Random(seed)
-    times = max(1, int(60 * minutes / (SLOT_S * len(Kind))))
-    slot = 60 * minutes / (times * len(Kind))
+    times = max(1, int(60 * minutes / (SLOT_S * len(kinds))))
+    slot = 60 * minutes / (times * len(kinds))
     for turn in range(times):
-        for number, kind in enumerate(chance.sample(list(Kind), len(Kind))):
+        for number, kind in enumerate(chance.sample(kinds, len(kinds))):
             killed = chance.choice(_killable(kind, parts)) if chance.random() < KILLED_TOO else ""
             yield Strike(
-                at=slot * (turn * len(Kind) + number),
+                at=slot * (turn * len(kinds) + number),
                 kind=kind,
                 part=_part(kind, parts, chance),
                 kill=killed,
@@ -121,7 +139,7 @@ def _killable(kind: Kind, parts: Parts) -> list[str]:
     match kind:
         case Kind.REDIS_FORGETS | Kind.REDIS_TWICE:
             return [*parts.services, *parts.producers]
-        case Kind.COORDINATORS_ROLL | Kind.WRITERS_ROLL | Kind.PAUSED | Kind.NO_FILES:
+        case Kind.COORDINATORS_ROLL | Kind.WRITERS_ROLL | Kind.PAUSED | Kind.NO_FILES | Kind.FUTURE_TIMES:
             return list(parts.producers)
         case _:
             return parts.killable

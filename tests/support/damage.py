@@ -51,12 +51,17 @@ def flip(content: bytes, at: int, bit: int = 0) -> bytes:
     return bytes(flipped)
 
 
-def end_of_last_page(content: bytes) -> int:
-    """In a Parquet file, or in a log file with a block of one."""
+def end_of_last_page(content: bytes, column: str = "") -> int:
+    """In a Parquet file, or in a log file with a block of one; of the last column, or of that one.
+
+    Only the keys of rows that newer ones replace are read, so damage to another column of theirs stays unseen.
+    """
     start, end = content.index(b"PAR1"), content.rindex(b"PAR1") + 4
     group = pq.read_metadata(pa.BufferReader(content[start:end])).row_group(0)
-    column = group.column(group.num_columns - 1)
-    return int(start + column.data_page_offset + column.total_compressed_size - 1)
+    chunks = [group.column(number) for number in range(group.num_columns)]
+    chunk = next(each for each in reversed(chunks) if each.path_in_schema == (column or each.path_in_schema))
+    begin = chunk.dictionary_page_offset if chunk.has_dictionary_page else chunk.data_page_offset
+    return int(start + begin + chunk.total_compressed_size - 1)
 
 
 @contextmanager
