@@ -69,8 +69,8 @@ def _run(options: argparse.Namespace, folder: Path) -> int:
                 histories = [*producers.histories(), *bursts.histories()]
                 end = time.monotonic()
         _say("reading every block that was ever committed ...")
-        reached = {"options": place.options, "hudi_rs_options": place.hudi_rs_options}
-        report = assert_exactly_once(url, histories, workload, **reached)
+        rs_options = place.hudi_rs_options
+        report = assert_exactly_once(url, histories, workload, options=place.options, hudi_rs_options=rs_options)
     _say(str(report))
     kept = sum(len(history.kept) for history in histories)
     _say(f"{kept} rows were kept while their slice took none, and are there")

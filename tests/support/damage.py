@@ -60,7 +60,7 @@ def end_of_last_page(content: bytes, column: str = "") -> int:
     group = pq.read_metadata(pa.BufferReader(content[start:end])).row_group(0)
     chunks = [group.column(number) for number in range(group.num_columns)]
     chunk = next(each for each in reversed(chunks) if each.path_in_schema == (column or each.path_in_schema))
-    begin = chunk.dictionary_page_offset if chunk.has_dictionary_page else chunk.data_page_offset
+    begin = chunk.dictionary_page_offset or chunk.data_page_offset
     return int(start + begin + chunk.total_compressed_size - 1)
 
 

@@ -145,9 +145,10 @@ def _plan(history: History, workload: Workload) -> pa.Table:
 
 
 def _kept(history: History) -> pa.Table:
-    places = range(1, len(history.kept) + 1)
-    columns = {"producer": [history.producer] * len(places), "number": list(history.kept), "place": list(places)}
-    return pa.table(columns, schema=pa.schema({"producer": pa.string(), "number": pa.int64(), "place": pa.int64()}))
+    columns: dict[str, pa.DataType] = {"producer": pa.string(), "number": pa.int64(), "place": pa.int64()}
+    numbered = enumerate(history.kept, 1)
+    rows = [{"producer": history.producer, "number": number, "place": place} for place, number in numbered]
+    return pa.Table.from_pylist(rows, pa.schema(columns))
 
 
 _TABLES = """

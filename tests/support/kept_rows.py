@@ -6,6 +6,7 @@ Newer rows of a key that is kept are kept, too, so that a key's rows stay in the
 
 import time
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
@@ -35,7 +36,7 @@ class KeepingChannel:
     def __post_init__(self) -> None:
         if self.history.kept:
             self._open_later()
-            self._keys = set(self._rows(self._given, len(self.history.kept))["id"].to_pylist())
+            self._keys = _keys(self._rows(self._given, len(self.history.kept)))
 
     def write(self, rows: pa.Table, last: int) -> None:
         """Of numbers up to ``last``, in their order."""
@@ -90,10 +91,10 @@ class KeepingChannel:
 
     def _keep(self, rows: pa.Table) -> None:
         if rows.num_rows:
-            numbers = rows["number"].to_pylist()
+            numbers: list[Any] = rows["number"].to_pylist()
             self.journal.kept(numbers)
             self.history.kept |= dict.fromkeys(numbers, self.history.attempts[-1].number)
-            self._keys.update(rows["id"].to_pylist())
+            self._keys |= _keys(rows)
 
     def _settle(self) -> None:
         """Returns when writers have everything that was written, but for what is kept."""
@@ -149,3 +150,8 @@ class KeepingChannel:
             self._given = self._later.committed_offset
             self.journal.kept_acked(self._given)
         return self._later
+
+
+def _keys(rows: pa.Table) -> set[str]:
+    keys: list[Any] = rows["id"].to_pylist()
+    return set(keys)
