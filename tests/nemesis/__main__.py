@@ -109,7 +109,7 @@ def _torment(scene: Scene, options: argparse.Namespace) -> tuple[float, list[Fau
 
 
 def _suffer(scene: Scene, strike: Strike, begin: float) -> Fault:
-    began = time.monotonic()
+    began, found_before = time.monotonic(), len(scene.findings)
     _say(f"{began - begin:6.1f} s  {strike}")
     scene.begin(strike)
     try:
@@ -117,6 +117,8 @@ def _suffer(scene: Scene, strike: Strike, begin: float) -> Fault:
     except NotWell as error:
         scene.findings.append(f"{strike}: {error}")
     scene.end()
+    for finding in scene.findings[found_before:]:  # a table that does not come back ends the run before its verdict
+        _say(f"NOT WELL: {finding}")
     return Fault(began, time.monotonic(), strike.kind.value)
 
 
