@@ -136,6 +136,13 @@ def test_a_broken_call_and_a_slow_server_are_not_taken_for_an_address_without_a_
     assert why_unreachable(details, tls=False) is None
 
 
+def test_a_server_that_wants_a_certificate_leads_to_the_option_for_it() -> None:
+    details = "failed to connect to all addresses; last error: UNAVAILABLE: ipv4:127.0.0.1:1: Socket closed"
+    why = why_unreachable(details, tls=True)
+    assert why is not None
+    assert "headgate.Tls(certificate=..., key=...)" in why.fix
+
+
 def test_nothing_but_the_error_is_on_stderr(tmp_path: Path) -> None:
     """In an interpreter of its own: gRPC reads its verbosity once."""
     certificate = self_signed(tmp_path / "ours").cert

@@ -17,11 +17,13 @@ from google.protobuf.message_factory import GetMessageClass
 
 from headgate_runtime.access.methods import declared_access
 from headgate_runtime.access.rights import Right
-from support.access import access_text, role, token_line
+from support.access import access_text, role, token_line, write_access
+from support.certificates import Certificate
+from support.certified_clients import CertifiedClients, certified_clients
 from support.cluster import Cluster
 from support.contracts import METHODS
 from support.issuer import Issuer, issuer_beside
-from support.outcomes import ALLOWED, DENIED, OTHER, TABLE, UNAUTHENTICATED, bearer, outcome, put
+from support.outcomes import ALLOWED, DENIED, NOT_SERVED, OTHER, TABLE, UNAUTHENTICATED, bearer, outcome, put
 from support.processes import READY_S
 
 CLUSTER_TOKEN = "cluster-token"
@@ -212,3 +214,69 @@ async def test_a_method_answers_exactly_those_who_may_call_it(part: str, name: s
     wanted = expected(ROWS[part][name])
     found = {token: await guarded.call(part, name, token) for token in wanted}
     assert found == wanted
+
+
+# --- certificates of clients ---
+
+ADMINS = ("*.example.org", "coordinator.headgate.internal", "a.example.org", "b.example.org")
+"""Names with a role that allows everything, of certificates that name nobody all the same."""
+NOBODYS = {
+    "a wildcard": [ADMINS[0]],
+    "of a service": [ADMINS[1]],
+    "two names": [*ADMINS[2:]],
+}
+
+
+def of_right(what: str, right: Right) -> str:
+    return f"{what}-{right}.example.org"
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """``certificates`` by what they are called here."""
+
+    certified: CertifiedClients
+    certificates: Mapping[str, Certificate]
+
+    async def call(self, part: str, name: str, certificate: str, token: str) -> int:
+        async with self.certified.channel(part, self.certificates[certificate]) as channel:
+            return await outcome(channel, METHODS[name], bearer(token))
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
+    roles = [role("admin", "admin"), *(role(f"cert:{each}", "admin") for each in ADMINS)]
+    for right in Right:
+        roles.append(role(f"cert:{of_right('only', right)}", right, tables=[TABLE]))
+        roles.append(role(f"cert:{of_right('elsewhere', right)}", right, tables=[OTHER]))
+    folder = tmp_path_factory.mktemp("shown")
+    access = write_access(folder / "access.toml", {"admin-token": "admin", "nobody-token": "nobody"}, *roles)
+    names = {name: [name] for right in Right for name in (of_right("only", right), of_right("elsewhere", right))}
+    names |= {"no role": ["stranger.example.org"], **NOBODYS}
+    with certified_clients(folder, access) as certified:
+        numbered = enumerate(names.items())
+        yield Shown(certified, {name: certified.clients.issue(str(number), dns) for number, (name, dns) in numbered})
+
+
+def expected_of_certificates(row: Row) -> dict[tuple[str, str], int]:
+    """Certificate and token to outcome."""
+    right = Right.READ if row.right is None else row.right
+    admin = of_right("only", Right.ADMIN)
+    outcomes = {
+        **{(name, ""): UNAUTHENTICATED for name in NOBODYS},
+        ("no role", ""): DENIED,
+        (of_right("elsewhere", right), ""): DENIED if row.table else ALLOWED,
+        (of_right("only", right), ""): ALLOWED,
+        (admin, ""): ALLOWED,
+        (admin, "wrong"): UNAUTHENTICATED,
+        (admin, "nobody-token"): DENIED,
+        ("no role", "admin-token"): ALLOWED,
+        ("two names", "admin-token"): ALLOWED,
+    }
+    return dict.fromkeys(outcomes, NOT_SERVED) if row.right is None else outcomes
+
+
+@pytest.mark.parametrize(("part", "name"), MATRIX, ids=str)
+async def test_a_method_answers_exactly_those_whom_their_certificates_name(part: str, name: str, shown: Shown) -> None:
+    wanted = expected_of_certificates(ROWS[part][name])
+    assert {each: await shown.call(part, name, *each) for each in wanted} == wanted
