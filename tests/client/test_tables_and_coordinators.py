@@ -153,3 +153,9 @@ def test_a_file_that_is_not_there_is_said_when_connecting(tmp_path: Path) -> Non
     for connect in (aio.connect, headgate.connect):
         with pytest.raises(FileNotFoundError, match=r"ca\.pem"):
             connect("localhost:7070", tls=headgate.Tls(ca=tmp_path / "ca.pem"))
+
+
+@pytest.mark.parametrize("half", [headgate.Tls(certificate="me.pem"), headgate.Tls(key="me.key")], ids=["certificate", "key"])
+def test_a_certificate_without_its_key_and_a_key_alone_are_refused(half: headgate.Tls) -> None:
+    with pytest.raises(headgate.InvalidArgumentError, match="belong together"):
+        headgate.connect("localhost:7070", tls=half)
