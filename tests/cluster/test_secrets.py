@@ -157,59 +157,40 @@ def malformed(guarded: Guarded, token: str) -> str:
     return str(failed.value)
 
 
-def fail_processes(guarded: Guarded, folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Services that do not get what they need, each until its log says so; command lines are read while all of them run."""
+Failing = tuple[str, str, list[str], Mapping[str, str], str]
+"""What fails, the service, its options, its environment, and what its log says at last."""
+
+
+def failing(guarded: Guarded, folder: Path, waiting: str) -> list[Failing]:
+    """Services that do not get what they need. `waiting` is where the one listens that waits for Redis."""
     socket = next(guarded.state.rglob("redis.sock"))
-    s3 = {"AWS_ENDPOINT": f"http://127.0.0.1:{free_port()}", "AWS_ALLOW_HTTP": "true", "AWS_REGION": "eu"}
     redis = {"HEADGATE_REDIS": f"unix://headgate:{guarded.redis_password}@{socket}?db=0"}
-    broken = folder / "broken.pem"
+    refused = {"HEADGATE_REDIS": redis["HEADGATE_REDIS"].replace("@", "x@")}
+    s3 = {"AWS_ENDPOINT": f"http://127.0.0.1:{free_port()}", "AWS_ALLOW_HTTP": "true", "AWS_REGION": "eu"}
     secret = next(value for name, value in guarded.secrets.items() if name.endswith(".key"))
-    broken.write_text(f"-----BEGIN PRIVATE KEY-----\n{secret}\n-----END PRIVATE KEY-----\n")
-    server = next(guarded.state.rglob("server.pem"))
+    (broken := folder / "broken.pem").write_text(f"-----BEGIN PRIVATE KEY-----\n{secret}\n-----END PRIVATE KEY-----\n")
+    broken_pair = ["--tls-cert", str(next(guarded.state.rglob("server.pem"))), "--tls-key", str(broken)]
+    text_of_a_key = {"HEADGATE_TLS_KEY": broken.read_text(), "HEADGATE_TLS_CERT": "c"}
+    token = {"HEADGATE_CLUSTER_TOKEN": CLUSTER_TOKEN}
     store, nobody = ["--store", str(folder)], ["--coordinator", f"127.0.0.1:{free_port()}"]
-    waiting = f"127.0.0.1:{free_port()}"  # of the one that is never ready, so that no line of its log names it
-    failing: list[tuple[str, str, list[str], Mapping[str, str], str]] = [
-        (
-            "Redis refuses",
-            "coordinator",
-            [*store, "--listen", waiting],
-            {"HEADGATE_REDIS": redis["HEADGATE_REDIS"].replace("@", "x@")},
-            "it waits for Redis",
-        ),
+    return [
+        ("Redis refuses", "coordinator", [*store, "--listen", waiting], refused, "it waits for Redis"),
         ("S3 is away, too", "coordinator", ["--store", "s3://nowhere/t"], {**redis, **s3}, "cannot be listed"),
-        (
-            "a broken key",
-            "coordinator",
-            [*store, "--tls-cert", str(server), "--tls-key", str(broken)],
-            redis,
-            "is not a private key",
-        ),
-        (
-            "a wrong setting",
-            "coordinator",
-            [*store, "--lease-ttl", "1"],
-            {**redis, "HEADGATE_CLUSTER_TOKEN": CLUSTER_TOKEN},
-            "lease",
-        ),
-        (
-            "a key and not its path",
-            "writer",
-            nobody,
-            {"HEADGATE_TLS_KEY": broken.read_text(), "HEADGATE_TLS_CERT": "c"},
-            "give the file's path",
-        ),
-        ("no coordinator", "writer", nobody, {"HEADGATE_CLUSTER_TOKEN": CLUSTER_TOKEN}, "does not answer"),
+        ("a broken key", "coordinator", [*store, *broken_pair], redis, "is not a private key"),
+        ("a wrong setting", "coordinator", [*store, "--lease-ttl", "1"], {**redis, **token}, "lease"),
+        ("a key and not its path", "writer", nobody, text_of_a_key, "give the file's path"),
+        ("no coordinator", "writer", nobody, token, "does not answer"),
     ]
+
+
+def fail_processes(guarded: Guarded, folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Runs each failing service until its log says so; command lines are read while all of them run."""
+    waiting = f"127.0.0.1:{free_port()}"  # of the one that is never ready, so that no line of its log names it
     with ExitStack() as running:
         started: list[tuple[Process, str]] = []
-        for what, kind, flags, environment, until in failing:
-            command = [
-                sys.executable,
-                "-m",
-                f"headgate_{kind}",
-                *([] if "--listen" in flags else ["--listen", "127.0.0.1:0"]),
-                *flags,
-            ]
+        for what, kind, flags, environment, until in failing(guarded, folder, waiting):
+            listen = [] if "--listen" in flags else ["--listen", "127.0.0.1:0"]
+            command = [sys.executable, "-m", f"headgate_{kind}", *listen, *flags]
             process = Process(what, command, folder / f"{what}.log", env={**STORE, **DEBUG, **environment})
             running.callback(process.kill)
             started.append((process, until))
