@@ -12,6 +12,7 @@ import grpc
 import pytest
 
 from headgate_proto.cluster.v1 import exchange_pb2 as wire
+from headgate_proto.cluster.v1.exchange_pb2_grpc import ExchangeServiceStub
 from headgate_runtime.world import SystemClock
 from headgate_tables.backoff import Backoff
 from headgate_tables.storage.local import LocalStore
@@ -344,6 +345,17 @@ async def test_a_frame_that_is_neither_rows_nor_a_barrier_is_refused_in_words() 
     context = await stream(attached, wire.Frame(number=1, checkpoint=1))
     assert "the content of a frame is unknown here" in context.heard[-1]
     assert side.log == []
+
+
+async def test_a_refusal_arrives_although_a_credit_is_being_written() -> None:
+    """The first credit is written as the first frame comes; cancelled there, it would keep gRPC from writing the refusal."""
+    async with receiving("receiver") as there, grpc.aio.insecure_channel(there.address) as channel:
+        there.attached.attach("t", 1, 1)
+        name = wire.StreamName(table="t", epoch=1, generation=1, sender="sender", receiver="receiver")
+        said = [wire.ExchangeRequest(name=name), wire.ExchangeRequest(frame=wire.Frame(number=1, checkpoint=1))]
+        for _ in range(200):
+            answers = [answer async for answer in ExchangeServiceStub(channel).Exchange(iter(said), timeout=READY_S)]
+            assert answers[-1].HasField("refused")
 
 
 async def test_a_frame_that_cannot_be_read_is_refused_in_words() -> None:

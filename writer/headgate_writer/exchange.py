@@ -167,12 +167,16 @@ class ExchangeService(exchange_pb2_grpc.ExchangeServiceServicer):
             await context.write(wire.ExchangeResponse(resume=wire.Resume(last_number=arrivals.last)))
             progress = asyncio.Event()
             progress.set()
+            writing = asyncio.Lock()  # gRPC takes one write at a time, and goes on with one whose task is cancelled
             async with asyncio.TaskGroup() as group:
-                crediting = group.create_task(self._credit(arrivals, progress, context))
-                while (request := await requests.read()) is not None:
-                    await self._take(side, first.name.sender, arrivals, request.frame)
-                    progress.set()
-                crediting.cancel()
+                crediting = group.create_task(self._credit(arrivals, progress, context, writing))
+                try:
+                    while (request := await requests.read()) is not None:
+                        await self._take(side, first.name.sender, arrivals, request.frame)
+                        progress.set()
+                finally:
+                    async with writing:
+                        crediting.cancel()
         except* ExchangeError as refused:
             why = str(refused.exceptions[0])
             await context.write(wire.ExchangeResponse(refused=wire.Refused(why=why)))
@@ -222,14 +226,17 @@ class ExchangeService(exchange_pb2_grpc.ExchangeServiceServicer):
             return frames.decode(rows)
         return await asyncio.get_running_loop().run_in_executor(self._executor, frames.decode, rows)
 
-    async def _credit(self, arrivals: ReceiveWindow, progress: asyncio.Event, context: ExchangeContext) -> None:
+    async def _credit(
+        self, arrivals: ReceiveWindow, progress: asyncio.Event, context: ExchangeContext, writing: asyncio.Lock
+    ) -> None:
         """What has arrived may be forgotten by its sender; more may come while buckets have room (rule EX4)."""
         while True:
             await progress.wait()
             progress.clear()
             room = self._budget.has_bucket_room
             credit = wire.Credit(last_number=arrivals.last, bytes=WINDOW_BYTES if room else 0)
-            await context.write(wire.ExchangeResponse(credit=credit))
+            async with writing:
+                await context.write(wire.ExchangeResponse(credit=credit))
             if not room:
                 await self._budget.wait_for_bucket_room()
                 progress.set()
