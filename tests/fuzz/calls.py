@@ -19,7 +19,7 @@ from headgate_proto.cluster.v1 import compaction_pb2, coordination_pb2, exchange
 from support.arrow_batches import batch, rows_message, schema_message
 from support.methods import METHODS
 
-EXCHANGE, TAKEN, UNREADABLE = "Exchange", "a frame was taken", "a frame was unreadable"
+EXCHANGE, TAKEN, UNREADABLE, STRANGE = "Exchange", "a frame was taken", "a frame was unreadable", "a stranger's frame was refused"
 TABLE = "noise"
 """The table that strangers may send rows to. The victim's has another name, which no drawn message says."""
 _COLUMNS: dict[str, pa.DataType] = {"id": pa.string(), "part": pa.string(), "ts": pa.int64(), "note": pa.string()}
@@ -57,6 +57,7 @@ class Caller:
         frame.
         """
         part, method = self._random.choice(self._methods)
+        part = self._target.part if method.name == EXCHANGE else part
         says = self._messages(method)
         path = f"/{method.containing_service.full_name}/{method.name}"
         make: Any = (
@@ -126,7 +127,8 @@ class Caller:
                 return [compaction_pb2.WorkRequest(hello=hello)]
             case _:
                 frame = draw_frame(self._random, ROWS, self._target.checkpoint)
-                name = self._target.stream(TABLE, process)
+                # Frames of a process that has no part in the table are refused unread (rule EX7).
+                name = self._target.stream(TABLE, process if self._random.random() < 0.3 else self._target.process)
                 return [exchange_pb2.ExchangeRequest(name=name), exchange_pb2.ExchangeRequest(frame=frame)]
 
 
@@ -135,6 +137,8 @@ def _of_frames(answers: Sequence[bytes]) -> str:
     said = [exchange_pb2.ExchangeResponse.FromString(answer) for answer in answers]
     if any(each.credit.last_number for each in said):
         return TAKEN
+    if any("has no part in checkpoint" in each.refused.why for each in said):
+        return STRANGE
     return UNREADABLE if any(each.refused.why.startswith("a frame cannot be read") for each in said) else ""
 
 

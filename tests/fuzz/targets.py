@@ -1,5 +1,6 @@
 """The stream of the exchange on which a writer would take frames now: its process, and where the table stands."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from headgate.status import Status
@@ -8,16 +9,20 @@ from headgate_proto.cluster.v1 import exchange_pb2
 
 @dataclass
 class Target:
-    """Anybody who may ask for the status of a table knows all of this."""
+    """Anybody who may ask for the status of a table knows all of this. ``part``: the name of the writer that gets the frames."""
 
+    part: str = "writer-1"
     process: str = ""
     epoch: int = 1
     generation: int = 1
     checkpoint: int = 1
 
-    def note(self, status: Status, writer: str) -> None:
-        """``status``: of the table; ``writer``: the address of the one that gets the frames."""
-        self.process = next((each.process for each in status.writers if each.address == writer), self.process)
+    def note(self, status: Status, writers: Mapping[str, str]) -> None:
+        """``status``: of the table; ``writers``: real ones, by their addresses. One that was excluded reads no frames."""
+        said = " ".join(alarm for table in status.tables for alarm in table.alarms)
+        for each in status.writers:
+            if each.address in writers and f"writer {each.process} at {each.address} is excluded" not in said:
+                self.part, self.process = writers[each.address], each.process
         for table in status.tables:
             self.epoch, self.generation, self.checkpoint = table.epoch, table.generation, table.checkpoint
 

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from headgate_proto.cluster.v1 import exchange_pb2 as wire
@@ -16,9 +17,11 @@ from headgate_runtime.grpc_server import Server
 from headgate_runtime.settings import ServiceSettings, load_settings
 from headgate_tables.arrow import Field
 from headgate_tables.hudi.definition import Definition
+from headgate_writer.attached import Member, Membership
 from headgate_writer.buffers import MemoryBudget
 from headgate_writer.exchange import ExchangeService
 from headgate_writer.frame_reader import FrameReader
+from headgate_writer.known_members import KnownMembers
 from headgate_writer.process import door_limits
 from headgate_writer.routing import RoutedRows
 from headgate_writer.settings import WriterSettings
@@ -36,6 +39,19 @@ SETTINGS = ServiceSettings()
 _DOOR = door_limits(load_settings(WriterSettings, ["--coordinator", "127.0.0.1:1"], prog="writer", about="A writer."))
 
 
+def members_of(*checkpoints: int, process: str = "receiver", sender: str = "sender") -> KnownMembers:
+    """What ``process`` knows of these checkpoints: it and ``sender`` have a part in them."""
+    known = KnownMembers(process)
+    for checkpoint in checkpoints:
+        known.add_membership(membership(checkpoint, process, sender))
+    return known
+
+
+def membership(checkpoint: int, *processes: str) -> Membership:
+    """All key groups belong to the first."""
+    return Membership(checkpoint, tuple(Member(each, f"{each}:1") for each in processes), np.zeros(128, np.uint16))
+
+
 @dataclass(eq=False)
 class Taken:
     """A bucket side that writes down what it gets: ``log`` has the ids of rows and (barrier, sender)."""
@@ -43,6 +59,7 @@ class Taken:
     log: list[object] = field(default_factory=list)
     received: dict[str, ReceiveWindow] = field(default_factory=dict)
     frames: FrameReader = field(default_factory=lambda: FrameReader(TABLE))
+    members: KnownMembers = field(default_factory=lambda: members_of(1, 2, 7))
     tallies: dict[str, Tally] = field(default_factory=dict)
     over: bool = False
     why_broken: str = ""

@@ -26,7 +26,7 @@ from headgate_writer.tallies import Tally
 from headgate_writer.windows import WINDOW_BYTES
 from support.arrow_batches import routed
 from support.cutting_proxy import cutting_proxy
-from support.exchange_peers import SETTINGS, TABLE, Attached, receiving
+from support.exchange_peers import SETTINGS, TABLE, Attached, members_of, membership, receiving
 from support.processes import READY_S
 
 
@@ -304,11 +304,11 @@ class Context:
         self.heard.append(f"refused: {answer.refused.why}" if kind == "refused" else kind)
 
 
-async def stream(side_of: Attached, *frames: wire.Frame) -> Context:
+async def stream(side_of: Attached, *frames: wire.Frame, sender: str = "sender") -> Context:
     """A whole stream of these frames, whatever a sender of ours would have sent."""
 
     def requests() -> Iterator[wire.ExchangeRequest]:
-        yield wire.ExchangeRequest(name=wire.StreamName(table="t", epoch=1, generation=1, sender="sender", receiver="receiver"))
+        yield wire.ExchangeRequest(name=wire.StreamName(table="t", epoch=1, generation=1, sender=sender, receiver="receiver"))
         for frame in frames:
             yield wire.ExchangeRequest(frame=frame)
 
@@ -391,3 +391,41 @@ async def test_ro12_a_frame_that_fails_half_taken_is_reported_and_never_taken_ag
     assert side.why_broken == "KeyError: 'ts', while a frame of checkpoint 1 was taken"
     assert "moved on" in (await stream(attached, frame, wire.Frame(number=2, checkpoint=1, barrier=1))).heard[-1]
     assert side.log == []
+
+
+FROM_STRANGERS = {
+    "rows": wire.Frame(number=1, checkpoint=1, rows=wire.Rows(batch=b"not even read")),
+    "a barrier that counts wrong": wire.Frame(number=1, checkpoint=1, barrier=7),
+    "rows of a checkpoint that is over": wire.Frame(number=1, checkpoint=0, rows=wire.Rows(batch=b"not even read")),
+    "rows of a checkpoint to come": wire.Frame(number=1, checkpoint=9, rows=wire.Rows(batch=b"not even read")),
+}
+
+
+@pytest.mark.parametrize("frame", FROM_STRANGERS.values(), ids=FROM_STRANGERS.keys())
+async def test_ex7_a_frame_of_a_process_without_a_part_in_its_checkpoint_is_refused_and_breaks_nothing(frame: wire.Frame) -> None:
+    attached = Attached()
+    side = attached.attach("t", 1, 1)
+    context = await stream(attached, frame, sender="stranger")
+    assert context.heard[-1] == f"refused: process stranger has no part in checkpoint {frame.checkpoint} of the table"
+    assert (side.log, side.over, side.received) == ([], False, {}), "nothing is kept of it"
+    (content,) = encode_rows(rows(range(2)))
+    await stream(attached, wire.Frame(number=1, checkpoint=1, rows=content.message))
+    assert side.log == expected(1, range(2)), "others go on"
+
+
+async def test_ex7_rows_that_are_faster_than_the_owner_wait_and_arrive_once_in_order(tmp_path: Path) -> None:
+    async with receiving("receiver") as there, sending(tmp_path) as here:
+        side = there.attached.attach("t", 1, 1)
+        side.members = members_of(1)
+        member = Member("receiver", there.address)
+        for checkpoint in (1, 2):
+            await here.out.send_rows(member, checkpoint, rows(range(5)), Tally())
+            await here.out.send_barrier(member, checkpoint)
+        await side.until(("barrier", 1, "sender"))
+        for _ in range(50):  # nothing can come: the members of checkpoint 2 are not known
+            await asyncio.sleep(0.001)
+        assert side.log[-1] == ("barrier", 1, "sender")
+        side.members.add_membership(membership(2, "receiver", "sender"))
+        await side.until(("barrier", 2, "sender"))
+        assert side.log[6:] == [*expected(2, range(5)), ("barrier", 2, "sender")]
+        assert not here.why_broken

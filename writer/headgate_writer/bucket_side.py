@@ -23,6 +23,7 @@ from headgate_writer.attached import AttachedTable, Membership
 from headgate_writer.buffers import Bytes, CheckpointBuffer, FlushCandidate, FlushChoice, MemoryBudget, Portion, next_flush
 from headgate_writer.flushing import FlushedPortion, flush
 from headgate_writer.frame_reader import FrameReader
+from headgate_writer.known_members import KnownMembers
 from headgate_writer.progress import ProgressReporter
 from headgate_writer.routing import RoutedRows
 from headgate_writer.tallies import Tally, tally_messages
@@ -47,10 +48,7 @@ class _Checkpoint:
         self.statuses: list[wire.FileStatus] = []
         self.received: dict[str, Tally] = {}
         self.beaten = 0
-        self.begun = False
-        self.asked = False
-        self.full = False
-        self.flushed = False
+        self.begun = self.asked = self.full = self.flushed = False
 
     @property
     def closing(self) -> bool:
@@ -71,8 +69,8 @@ class _Checkpoint:
 class BucketSide:
     """One table's bucket side under one (epoch, generation), until ``close`` (rules RO1 to RO3).
 
-    ``report`` and ``broken`` send to the owner; after ``broken`` nothing is flushed, and no checkpoint is reported.
-    ``received``: the frames that came over the exchange, by process id of the sender; ``frames``: reads them.
+    ``report`` and ``broken`` send to the owner; after ``broken`` nothing is flushed, and no checkpoint is reported. Over the
+    exchange ``received`` came, by process id of the sender; ``frames`` reads it, and ``members`` may send it.
     """
 
     def __init__(
@@ -96,6 +94,7 @@ class BucketSide:
         self._sink = change_sink(attached.store, attached.definition, epoch=attached.epoch, process=process)
         self.received: dict[str, ReceiveWindow] = {}
         self.frames = FrameReader(attached.definition)
+        self.members = KnownMembers(process)
         self._checkpoints: dict[int, _Checkpoint] = {}
         self._decided = 0
         self._written = self._flushed = 0
@@ -109,7 +108,8 @@ class BucketSide:
         return sum(int(each.buffer.totals.sum()) for each in self._checkpoints.values())
 
     def set_membership(self, membership: Membership) -> None:
-        """Sets the members of a checkpoint (rule RO3). Does nothing if this process is not one of them."""
+        """Sets the members of a checkpoint (rule RO3). This process need not be one of them."""
+        self.members.add_membership(membership)
         if membership.index(self._process) is not None and (current := self._checkpoint(membership.checkpoint)) is not None:
             current.membership = membership
             self._settle(membership.checkpoint)
@@ -162,6 +162,7 @@ class BucketSide:
     def close(self) -> None:
         """Drops everything. Written files stay, for the owner to sweep: their checkpoint may still be decided (rule RO2)."""
         self._over = True
+        self.members.close()
         self._budget.remove_share(self._share)
         self._checkpoints.clear()
         self._wake.set()

@@ -21,6 +21,7 @@ from headgate_writer.buffers import MemoryBudget
 from headgate_writer.exchange_stream import ExchangeStream
 from headgate_writer.frame_reader import FrameReader
 from headgate_writer.frames import encode_rows
+from headgate_writer.known_members import KnownMembers
 from headgate_writer.routing import RoutedRows
 from headgate_writer.tallies import Tally
 from headgate_writer.windows import WINDOW_BYTES, ExchangeError, ReceiveWindow
@@ -111,10 +112,13 @@ class ExchangeSender:
 
 
 class Receiver(Protocol):
-    """A bucket side. ``received``: by process id of the sender; ``frames``: of its table; ``over``: rows go nowhere any more."""
+    """A bucket side. ``received``: by process id of the sender; ``frames``: of its table; ``members``: who may send some;
+    ``over``: rows go nowhere any more.
+    """
 
     received: dict[str, ReceiveWindow]
     frames: FrameReader
+    members: KnownMembers
 
     @property
     def over(self) -> bool: ...
@@ -163,16 +167,16 @@ class ExchangeService(exchange_pb2_grpc.ExchangeServiceServicer):
             return
         try:
             side = await self._side(first.name)
-            arrivals = side.received.setdefault(first.name.sender, ReceiveWindow())
-            await context.write(wire.ExchangeResponse(resume=wire.Resume(last_number=arrivals.last)))
+            sender = first.name.sender
+            await context.write(wire.ExchangeResponse(resume=wire.Resume(last_number=_last_of(side, sender))))
             progress = asyncio.Event()
             progress.set()
             writing = asyncio.Lock()  # gRPC takes one write at a time, and goes on with one whose task is cancelled
             async with asyncio.TaskGroup() as group:
-                crediting = group.create_task(self._credit(arrivals, progress, context, writing))
+                crediting = group.create_task(self._credit(side, sender, progress, context, writing))
                 try:
                     while (request := await requests.read()) is not None:
-                        await self._take(side, first.name.sender, arrivals, request.frame)
+                        await self._take(side, sender, request.frame)
                         progress.set()
                 finally:
                     async with writing:
@@ -192,7 +196,9 @@ class ExchangeService(exchange_pb2_grpc.ExchangeServiceServicer):
             raise ExchangeError(f"epoch {wanted[0]}, generation {wanted[1]} of the table is over")
         return current[2]
 
-    async def _take(self, side: Receiver, sender: str, arrivals: ReceiveWindow, frame: wire.Frame) -> None:
+    async def _take(self, side: Receiver, sender: str, frame: wire.Frame) -> None:
+        """Before anything else of a frame counts, its sender has a part in the frame's checkpoint (rule EX7)."""
+        await side.members.check_sender(sender, frame.checkpoint)
         rows = None
         match frame.WhichOneof("content"):
             case "rows":
@@ -204,6 +210,7 @@ class ExchangeService(exchange_pb2_grpc.ExchangeServiceServicer):
         # Nothing may be awaited from here on: another connection of the same stream could be taking the same frame.
         if side.over:
             raise ExchangeError("the table has moved on")
+        arrivals = side.received.setdefault(sender, ReceiveWindow())
         if not arrivals.is_new(frame):
             return
         try:
@@ -227,16 +234,21 @@ class ExchangeService(exchange_pb2_grpc.ExchangeServiceServicer):
         return await asyncio.get_running_loop().run_in_executor(self._executor, frames.decode, rows)
 
     async def _credit(
-        self, arrivals: ReceiveWindow, progress: asyncio.Event, context: ExchangeContext, writing: asyncio.Lock
+        self, side: Receiver, sender: str, progress: asyncio.Event, context: ExchangeContext, writing: asyncio.Lock
     ) -> None:
         """What has arrived may be forgotten by its sender; more may come while buckets have room (rule EX4)."""
         while True:
             await progress.wait()
             progress.clear()
             room = self._budget.has_bucket_room
-            credit = wire.Credit(last_number=arrivals.last, bytes=WINDOW_BYTES if room else 0)
+            credit = wire.Credit(last_number=_last_of(side, sender), bytes=WINDOW_BYTES if room else 0)
             async with writing:
                 await context.write(wire.ExchangeResponse(credit=credit))
             if not room:
                 await self._budget.wait_for_bucket_room()
                 progress.set()
+
+
+def _last_of(side: Receiver, sender: str) -> int:
+    """Number of the last frame that has arrived. Nothing is kept of a sender that none has been taken of."""
+    return side.received[sender].last if sender in side.received else 0
