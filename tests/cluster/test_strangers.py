@@ -48,7 +48,7 @@ def send(status: Status, writer: int, frame: wire.Frame) -> str:
 def test_ex7_a_stranger_with_the_identity_of_a_writer_aborts_nothing_and_no_writer_is_excluded(tmp_path: Path) -> None:
     refusals: list[str] = []
     with (
-        Cluster(tmp_path / "cluster", writers=2, options=SOON) as cluster,
+        Cluster(tmp_path / "cluster", writers=2, compactors=1, options=SOON) as cluster,
         headgate.connect(cluster.address, timeout=READY_S, wait=READY_S) as hg,
         ThreadPoolExecutor(16) as threads,
     ):

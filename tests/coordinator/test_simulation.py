@@ -10,7 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 from headgate_coordinator.core.table_coordinator import TableCoordinator
-from support.coordinator_sim import mutants
+from support.coordinator_sim import hasty, mutants
+from support.coordinator_sim.failing import AllFailingWalk, FailingWalk
 from support.coordinator_sim.forgetful import ForgetfulWalk
 from support.coordinator_sim.lying import LyingWalk
 from support.coordinator_sim.silent import SilentWalk
@@ -158,6 +159,38 @@ def test_ro11_a_coordinator_that_keeps_silent_writers_does_not_go_on() -> None:
 @pytest.mark.parametrize("mutant", [mutants.ExcludesTheSlow, mutants.BlamesOneOfMany])
 def test_ro11_a_coordinator_that_excludes_writers_for_too_little_is_found(mutant: type[TableCoordinator]) -> None:
     assert any(is_false(SilentWalk(seed, mutant)) for seed in looks(0)), f"{mutant.__doc__} Nobody noticed."
+
+
+def test_ro13_a_writer_whose_flushes_fail_each_time_keeps_nothing_from_being_committed() -> None:
+    failing = excluded = 0
+    for seed in range(WALKS):
+        walk = FailingWalk(seed)
+        with naming(f"walk {seed}"):
+            walk.run(STEPS)
+        failing += len(walk.false)
+        excluded += walk.paused > 0
+    assert excluded > WALKS / 5, f"{failing} failed, and only in {excluded} walks any was found out"
+
+
+def test_ro13_an_error_that_every_writer_has_leaves_the_table_to_them_and_it_goes_on_when_the_cause_is_gone() -> None:
+    for seed in range(WALKS):
+        with naming(f"walk {seed}"):
+            AllFailingWalk(seed).run(STEPS)
+
+
+def test_ro13_a_coordinator_that_keeps_failing_writers_does_not_go_on() -> None:
+    def walk_until_stuck() -> None:
+        for seed in looks(0):
+            FailingWalk(seed, mutants.ExcludesNobody).run(STEPS)
+
+    with pytest.raises(StuckError, match="not everything was committed"):
+        walk_until_stuck()
+
+
+@pytest.mark.parametrize("mutant", [hasty.ExcludesForOneFailure, hasty.ExcludesAllThatFail])
+def test_ro13_a_coordinator_that_excludes_failing_writers_for_too_little_is_found(mutant: type[TableCoordinator]) -> None:
+    walks = (walk for seed in looks(0) for walk in (FailingWalk(seed, mutant), AllFailingWalk(seed, mutant)))
+    assert any(is_false(walk) for walk in walks), f"{mutant.__doc__} Nobody noticed."
 
 
 def test_ro7_rows_that_ask_for_no_checkpoint_are_found() -> None:

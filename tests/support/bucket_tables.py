@@ -17,7 +17,6 @@ from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_runtime.world import World
 from headgate_tables import hudi
 from headgate_tables.commitlog.records import DataFile
-from headgate_tables.errors import StoreFullError
 from headgate_tables.face.files import WriteStat, WriteStatus
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.log.reader import DeleteBlock, RowsBlock, read_log_file
@@ -36,18 +35,18 @@ OTHER = "1" * 32
 
 
 class WatchedStore(LocalStore):
-    """A real local store. ``full``: staging fails as on a full disk; ``gate``: staging waits until it is set."""
+    """A real local store. ``fails``: how staging ends, if not well; ``gate``: staging waits until it is set."""
 
     def __init__(self, root: Path) -> None:
         super().__init__(str(root), SystemIds())
-        self.full = False
+        self.fails: Exception | None = None
         self.gate = threading.Event()
         self.gate.set()
 
     def stage(self, files: Sequence[tuple[str, Buffers]]) -> None:
         self.gate.wait()
-        if self.full:
-            raise StoreFullError("no space left", fix="Make room.")
+        if self.fails is not None:
+            raise self.fails
         super().stage(files)
 
 
@@ -120,6 +119,7 @@ class Heard:
     asked: list[int] = field(default_factory=list)
     flushed: dict[int, wire.Flushed] = field(default_factory=dict)
     broken: list[str] = field(default_factory=list)
+    own: list[bool] = field(default_factory=list)
     full: list[int] = field(default_factory=list)
     checkpoints_asked: int = 0
     progress: list[int] = field(default_factory=list)
@@ -142,8 +142,9 @@ class Heard:
             self.asked.append(message.checkpoint)
         self._more.set()
 
-    def break_(self, why: str) -> None:
+    def break_(self, why: str, own: bool) -> None:
         self.broken.append(why)
+        self.own.append(own)
         self._more.set()
 
     def reached(self, step: str) -> None:

@@ -63,6 +63,7 @@ class Taken:
     tallies: dict[str, Tally] = field(default_factory=dict)
     over: bool = False
     why_broken: str = ""
+    own: bool = False
     _grown: asyncio.Event = field(default_factory=asyncio.Event)
 
     def add_rows(self, checkpoint: int, rows: RoutedRows, sender: str) -> None:
@@ -74,8 +75,8 @@ class Taken:
         self.log.append(("barrier", checkpoint, sender))
         self._grown.set()
 
-    def report_broken(self, why: str) -> None:
-        self.over, self.why_broken = True, why
+    def report_broken(self, why: str, *, own: bool = False) -> None:
+        self.over, self.why_broken, self.own = True, why, own
 
     async def until(self, last: object) -> None:
         """Returns once that is the last that came."""

@@ -91,6 +91,38 @@ def forgets_files() -> None:
     BucketSide._in_executor = in_executor  # type: ignore[method-assign]
 
 
+def fails_flushes() -> None:
+    """Flushes of table "t" end in an error at this writer, each time."""
+    _fail_flushes(at_most=None)
+
+
+def fails_three_flushes() -> None:
+    """The first flushes of table "t" do."""
+    _fail_flushes(at_most=3)
+
+
+def _fail_flushes(at_most: int | None) -> None:
+    from headgate_writer.bucket_side import BucketSide
+
+    right, failed = BucketSide._in_executor, list[str]()
+
+    async def in_executor(self: BucketSide, checkpoint: int, portion: Any) -> Any:
+        if self._attached.name == "t" and (at_most is None or len(failed) < at_most):
+            failed.append("t")
+            raise KeyError("planted")
+        return await right(self, checkpoint, portion)
+
+    BucketSide._in_executor = in_executor  # type: ignore[method-assign]
+
+
+def excludes_briefly() -> None:
+    """A writer that fails is excluded for a second."""
+    from headgate_coordinator.core import failing_writers
+    from headgate_tables.backoff import Backoff
+
+    failing_writers.PAUSES = Backoff(first=1.0, longest=1.0)  # type: ignore[misc]
+
+
 def folds_often() -> None:
     """The commit log is folded after 10 slots instead of 100."""
     from headgate_tables.commitlog import commit_log
@@ -129,6 +161,9 @@ PLANTS: Mapping[str, Callable[[], None]] = {
         encodes_slowly,
         drops_frames,
         forgets_files,
+        fails_flushes,
+        fails_three_flushes,
+        excludes_briefly,
         folds_often,
         keeps_beaten_rows,
     )

@@ -1,6 +1,7 @@
 """Checkpoints at the bucket side: which rows are in which checkpoint's files, when the owner hears of it, and what is never
 lost."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from headgate_tables.errors import SyncFailedError
+from headgate_tables.errors import StoreDeniedError, StoreFullError, StoreUnavailableError, SyncFailedError, TableGoneError
 from headgate_tables.hudi.keys.bucket import file_id
 from headgate_writer.bucket_side import BucketSide
 from headgate_writer.buffers import MemoryBudget
@@ -18,6 +19,7 @@ from support.arrow_batches import routed
 from support.bucket_tables import ME, OTHER, OwnedTable, bucket_side, membership, settled
 from support.hand_clock import HandClock
 from support.planted import keeps_beaten_rows
+from support.processes import READY_S
 
 
 def some(*entries: tuple[str, int, str], part: str = "p") -> list[dict[str, Any]]:
@@ -185,22 +187,38 @@ async def test_over_the_soft_limit_the_largest_bucket_is_flushed_and_small_ones_
         assert table.table.scan().to_table().num_rows == 1_080
 
 
-async def test_a_flush_that_fails_is_told_once_and_no_checkpoint_is_reported_after_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("error", "own"),
+    [
+        (StoreFullError("no space left", fix="Make room."), False),
+        (StoreDeniedError("no space left for you", fix="Ask for access."), False),
+        (TableGoneError("no space left of it", fix="Put it back."), False),
+        (StoreUnavailableError("no space left on a bad disk", fix="Look at the disk."), True),
+        (OSError("no space left for the spool"), True),
+        (pa.ArrowInvalid("no space left in a column"), True),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+async def test_a_flush_that_fails_is_told_once_and_no_checkpoint_is_reported_after_it(
+    tmp_path: Path, error: Exception, own: bool
+) -> None:
+    """``own``: whether the owner may find this process at fault (rule RO13)."""
     table = OwnedTable(tmp_path)
     async with bucket_side(table.attached()) as (side, heard):
         side.set_membership(membership(1, ME))
         take(side, table, 1, many(range(5)))
-        table.store.full = True
+        table.store.fails = error
         side.set_instant(1, table.begin().instant)
         side.add_barrier(1, ME)
         assert "no space left" in await heard.until_broken()
-        table.store.full = False
+        table.store.fails = None
         side.set_membership(membership(2, ME))
         side.add_barrier(2, ME)
         take(side, table, 3, many(range(5)))
         await settled()
         assert not heard.flushed
         assert len(heard.broken) == 1
+        assert heard.own == [own]
 
 
 @pytest.mark.parametrize(
@@ -406,3 +424,17 @@ def test_progress_is_told_at_most_twice_a_second_for_each_checkpoint() -> None:
     assert told == [1, 1, 1]
     progress.report_progress(2)
     assert told == [1, 1, 1, 2]
+
+
+async def test_ex7_frames_wait_for_the_members_of_the_next_checkpoint_or_the_end_of_the_side(tmp_path: Path) -> None:
+    async with bucket_side(OwnedTable(tmp_path).attached()) as (side, _):
+        side.set_membership(membership(1, ME, OTHER))
+        await side.members.check_sender(OTHER, 1)
+        next_one = asyncio.ensure_future(side.members.check_sender(OTHER, 2))
+        await settled()
+        assert not next_one.done()
+        side.set_membership(membership(2, ME, OTHER))
+        await asyncio.wait_for(next_one, READY_S)
+        last = asyncio.ensure_future(side.members.check_sender(OTHER, 3))
+        await settled()
+    await asyncio.wait_for(last, READY_S)

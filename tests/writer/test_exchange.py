@@ -335,6 +335,7 @@ async def test_a_barrier_that_counts_other_frames_than_came_breaks_the_checkpoin
     side = attached.attach("t", 1, 1)
     context = await stream(attached, wire.Frame(number=1, checkpoint=1, barrier=1))
     assert "0 frames of checkpoint 1" in side.why_broken
+    assert not side.own, "the sender may have lost them"
     assert side.log == []
     assert context.heard[-1].startswith("refused: 0 frames")
 
@@ -388,7 +389,7 @@ async def test_ro12_a_frame_that_fails_half_taken_is_reported_and_never_taken_ag
     (content,) = encode_rows(rows(range(2)))
     frame = wire.Frame(number=1, checkpoint=1, rows=content.message)
     assert "failed at its receiver" in (await stream(attached, frame)).heard[-1]
-    assert side.why_broken == "KeyError: 'ts', while a frame of checkpoint 1 was taken"
+    assert (side.why_broken, side.own) == ("KeyError: 'ts', while a frame of checkpoint 1 was taken", True)
     assert "moved on" in (await stream(attached, frame, wire.Frame(number=2, checkpoint=1, barrier=1))).heard[-1]
     assert side.log == []
 

@@ -76,6 +76,7 @@ async def _fail_at_a_checkpoint(made: Cluster, channel: Producer, number: int = 
     assert answer.ended.error.code == errors_pb2.CODE_REWOUND
     broken: wire.Broken = await made.links[0].report("broken")
     transaction.rollback()
+    assert broken.own_error, "nothing says that it has its cause elsewhere"
     return broken.why
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from headgate_tables.errors import StoreFullError
 from headgate_writer.bucket_side import BucketSide
 from headgate_writer.buffers import MemoryBudget
 from support.arrow_batches import routed
@@ -75,7 +76,7 @@ async def test_the_bytes_of_a_flush_that_has_ended_are_taken_off_once(tmp_path: 
 
 async def test_the_bytes_of_a_flush_that_failed_are_still_there_and_make_others_flush(tmp_path: Path) -> None:
     one, two = OwnedTable(tmp_path / "a", buckets=1), OwnedTable(tmp_path / "b", buckets=1)
-    one.store.full = True
+    one.store.fails = StoreFullError("no space left", fix="Make room.")
     budget = MemoryBudget(soft=SOFT, hard=1 << 30)
     async with bucket_side(one.attached(), budget) as (failing, heard), bucket_side(two.attached(), budget) as (other, _):
         begin(failing, one)

@@ -51,8 +51,10 @@ class Scene:
     def order(self, owner: Owner, table: str = "t", epoch: int = 1, generation: int = 1, **content: Any) -> None:
         self.tables.receive_order(owner, wire.TableOrder(table=table, epoch=epoch, generation=generation, **content))
 
-    def attach(self, owner: Owner, table: str = "t", epoch: int = 1, generation: int = 1, url: str = "") -> None:
-        members = [wire.Member(process="me", address="me:1")]
+    def attach(
+        self, owner: Owner, table: str = "t", epoch: int = 1, generation: int = 1, url: str = "", member: str = "me"
+    ) -> None:
+        members = [wire.Member(process=member, address="me:1")]
         membership = wire.Membership(checkpoint=1, members=members, assignment=[0] * self.groups)
         content = wire.Attach(membership=membership, url=url or self.url, definition=self.definition)
         self.order(owner, table, epoch, generation, attach=content)
@@ -101,6 +103,24 @@ async def test_an_attachment_that_comes_twice_on_one_stream_drops_nothing(tmp_pa
         before = here.tables.writer_of("t")
         here.attach(owner)
         assert here.tables.writer_of("t") is before
+
+
+async def test_ro13_a_writer_without_a_part_gets_one_in_the_same_generation_and_streams_of_others_wait_for_that(
+    tmp_path: Path,
+) -> None:
+    """It was excluded, and is no more. Its bucket side of before knows of no checkpoint that it has a part in."""
+    async with scene(tmp_path) as here:
+        owner = Owner()
+        here.attach(owner, member="other")
+        before = here.tables.writer_of("t")
+        assert before is not None
+        assert here.tables.current_side("t") is None
+        here.attach(owner, generation=1, member="me")
+        now = here.tables.writer_of("t")
+        assert now is not None
+        assert now is not before
+        assert here.tables.current_side("t") == (1, 1, now.side)
+        assert before.side.over
 
 
 async def test_an_owner_hears_of_loads_of_its_own_tables_only(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from headgate_tables.errors import SyncFailedError, TablesError
 from headgate_tables.writing import change_sink, key_group
 from headgate_writer.attached import AttachedTable, Membership
 from headgate_writer.buffers import Bytes, CheckpointBuffer, FlushCandidate, FlushChoice, MemoryBudget, Portion, next_flush
-from headgate_writer.flushing import FlushedPortion, flush
+from headgate_writer.flushing import FlushedPortion, flush, may_be_own
 from headgate_writer.frame_reader import FrameReader
 from headgate_writer.known_members import KnownMembers
 from headgate_writer.progress import ProgressReporter
@@ -81,7 +81,7 @@ class BucketSide:
         world: World,
         executor: Executor,
         report: BucketReport,
-        broken: Callable[[str], None],
+        broken: Callable[[str, bool], None],
     ) -> None:
         self._attached = attached
         self._process = process
@@ -167,12 +167,12 @@ class BucketSide:
         self._checkpoints.clear()
         self._wake.set()
 
-    def report_broken(self, why: str) -> None:
-        """Reports that a commit now could lose rows: the owner has to abort the checkpoint."""
+    def report_broken(self, why: str, *, own: bool = False) -> None:
+        """Reports that a commit now could lose rows: the owner has to abort. ``own``: the cause may be this process."""
         if not self._over:
             self._over = True
             self._share.set_bytes(self._share.nbytes, 0)  # it flushes no more, so that other tables are chosen to flush
-            self._on_broken(why)
+            self._on_broken(why, own)
 
     @property
     def over(self) -> bool:
@@ -265,7 +265,7 @@ class BucketSide:
         except SyncFailedError:
             raise  # it ends the process (hazard H14)
         except (TablesError, pa.ArrowException, OSError) as failed:
-            self.report_broken(f"a flush of checkpoint {chosen.checkpoint} failed: {failed}")
+            self.report_broken(f"a flush of checkpoint {chosen.checkpoint} failed: {failed}", own=may_be_own(failed))
             return
         finally:
             self._share.being_flushed = 0

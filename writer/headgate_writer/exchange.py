@@ -127,7 +127,7 @@ class Receiver(Protocol):
 
     def add_barrier(self, checkpoint: int, sender: str) -> None: ...
 
-    def report_broken(self, why: str) -> None: ...
+    def report_broken(self, why: str, *, own: bool = False) -> None: ...
 
 
 class Attachments(Protocol):
@@ -225,7 +225,8 @@ class ExchangeService(exchange_pb2_grpc.ExchangeServiceServicer):
             raise
         except Exception as error:  # whatever it is, the frame is half taken, and is never offered again (rule RO12)
             _log.error("a frame failed here", checkpoint=frame.checkpoint, exc_info=error)
-            side.report_broken(f"{type(error).__name__}: {error}, while a frame of checkpoint {frame.checkpoint} was taken")
+            why = f"{type(error).__name__}: {error}, while a frame of checkpoint {frame.checkpoint} was taken"
+            side.report_broken(why, own=True)
             raise ExchangeError("a frame failed at its receiver, whose log says more") from error
 
     async def _decoded(self, rows: wire.Rows, frames: FrameReader) -> RoutedRows:

@@ -10,6 +10,7 @@ from headgate_runtime.errors import cut
 from headgate_runtime.logs import get_logger
 from headgate_runtime.world import Clock
 from headgate_tables.backoff import Backoff
+from headgate_writer.flushing import may_be_own
 from headgate_writer.table_writer import Owner
 
 _log = get_logger()
@@ -39,7 +40,8 @@ class Failures:
         it comes without a client.
         """
         _log.error("a table failed here, and other tables go on", table=table, pair=pair, exc_info=error)
-        report = wire.TableReport(table=table, epoch=pair[0], generation=pair[1], broken=wire.Broken(why=_why(error)))
+        broken = wire.Broken(why=_why(error), own_error=may_be_own(error))
+        report = wire.TableReport(table=table, epoch=pair[0], generation=pair[1], broken=broken)
         message = wire.ControlRequest(table=report)
         pause = _PAUSES.after(self._count(table) - 1) if paced else 0.0
         if pause:

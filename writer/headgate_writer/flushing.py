@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
+from headgate_tables.errors import ReopenTable, StoreDeniedError, StoreFullError
 from headgate_tables.face.definition import Definition
 from headgate_tables.face.files import WriteStatus
 from headgate_tables.face.writing import ChangeSink
@@ -46,6 +47,13 @@ def flush(
     sifted = take_apart(portion, definition)
     statuses = sink.write(instant, sifted.changes, log_versions, ordinal=ordinal, threads=THREADS, progress=progress)
     return FlushedPortion([_on_the_wire(status) for status in statuses], sifted.rest, sifted.beaten)
+
+
+def may_be_own(error: Exception) -> bool:
+    """Whether the cause of an error may be this process (rule RO13). False for what every writer meets alike: a store that denies
+    access or is full, a table that is gone or has another owner.
+    """
+    return not isinstance(error, StoreDeniedError | StoreFullError | ReopenTable)
 
 
 def take_apart(portion: Portion, definition: Definition) -> Sifted:

@@ -59,7 +59,8 @@ class WriterResources:
 
 class TableWriter:
     """One table from an Attach to ``close``. ``run`` does its work. ``rate`` limits how fast clients' batches are taken,
-    ``window`` how many bytes the filling checkpoint takes. ``failed``: see ``fail``.
+    ``window`` how many bytes the filling checkpoint takes. ``failed``: see ``fail``. ``has_part``: the process was a member when
+    it was attached, and no writer that its owner has excluded.
     """
 
     def __init__(
@@ -82,7 +83,7 @@ class TableWriter:
         self._holds: dict[int, Hold] = {}
         self._opens: dict[int, asyncio.Future[Hold]] = {}
         self._checkpoint_asked = False
-        self._takes_rows = membership.index(parts.process) is not None
+        self.has_part = self._takes_rows = membership.index(parts.process) is not None
         self._closed = asyncio.Event()
         self.side = BucketSide(attached, parts.process, parts.budget, parts.world, parts.flushing, self._report, self._broken)
         self.side.set_membership(membership)
@@ -286,8 +287,8 @@ class TableWriter:
         set_report(report, content)
         self.owner.send(wire.ControlRequest(table=report))
 
-    def _broken(self, why: str) -> None:
-        self._report(wire.Broken(why=why))
+    def _broken(self, why: str, own: bool = False) -> None:
+        self._report(wire.Broken(why=why, own_error=own))
 
 
 def moved_error() -> errors_pb2.Error:

@@ -109,9 +109,9 @@ class Tables:
     # For the exchange (rule EX5).
 
     def current_side(self, table: str) -> tuple[int, int, BucketSide] | None:
-        """Returns the current (epoch, generation, bucket side), None while the table is not attached here."""
+        """Returns the current (epoch, generation, bucket side), None while this process has no part in the table."""
         writer = self._writers.get(table)
-        return (*writer.pair, writer.side) if writer else None
+        return (*writer.pair, writer.side) if writer and writer.has_part else None
 
     async def wait_for_change(self, table: str) -> None:
         """Returns at the next attachment or detachment of that table after this call."""
@@ -136,7 +136,8 @@ class Tables:
         uuid, seen = self._seen.get(order.table, (attached.definition.table_uuid, (0, 0)))
         if uuid != attached.definition.table_uuid:
             seen = (0, 0)  # another table has the name now, and its epochs begin anew
-        if pair < seen or (current is not None and pair == seen and current.owner is owner):
+        # A writer that was excluded, and has a part again, is attached a second time under the same pair.
+        if pair < seen or (current is not None and pair == seen and current.owner is owner and current.has_part):
             _log.debug("attachment of another epoch or generation dropped", table=order.table, pair=pair, seen=seen)
             return
         if current is not None:

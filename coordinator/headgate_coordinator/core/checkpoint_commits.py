@@ -8,6 +8,7 @@ from headgate_coordinator.core import events
 from headgate_coordinator.core.checkpoint_trigger import CheckpointTrigger
 from headgate_coordinator.core.checkpoints import Checkpoint, Phase
 from headgate_coordinator.core.events import CommitRefused, InstantRefused, OfCheckpoint
+from headgate_coordinator.core.failing_writers import FAILING_SPAN_S
 from headgate_coordinator.core.instructions import Alarm, CommitCheckpoint, Decided, UseInstant
 from headgate_coordinator.core.reconciling import Finding, writers_at_fault
 from headgate_coordinator.core.table_state import TableState
@@ -86,11 +87,43 @@ class CheckpointCommits:
             self._exclude(silent, late.members[silent], f"it alone did not pass the barriers of {SILENT_AT} checkpoints in a row")
         return why
 
-    def _exclude(self, process: str, address: str, why: str) -> None:
-        """Unless the table has no other writer."""
+    def note_even_late(self, event: events.BarrierPassed | events.Broken) -> None:
+        """Notes what a report says of its writer, also when another one has aborted that generation (rules RO11, RO13).
+
+        What the store refuses the owner, it may refuse a writer, so that is no failure.
+        """
+        state = self._state
+        match event:
+            case events.BarrierPassed():
+                state.records.note_passed(event.process)
+            case events.Broken():
+                if event.own and event.process in state.members and not state.retry.why:
+                    state.failing.note_failure(event.process, event.why, state.now)
+            case _:
+                assert_never(event)
+
+    def exclude_failing(self) -> None:
+        """At an abort: excludes for a while a writer that fails again and again while others do not (rule RO13)."""
+        state = self._state
+        members = dict(state.eligible)
+        failing = state.failing.find_failing(members, len(state.members.paused), state.now)
+        if failing is None:
+            return
+        if failing.is_alone:
+            what = f"it could not go on {failing.times} times within {FAILING_SPAN_S:.0f} s, and others could"
+            why = f"{what}; the last time: {failing.why[:MOST_TEXT]}. Keep its log; if it fails again, restart or replace it"
+            until = state.failing.note_exclusion(failing.process, state.now)
+            self._exclude(failing.process, members[failing.process], why, until)
+        elif readmitted := state.members.readmit():
+            state.failing.forget_exclusions()
+            others = f"writer {failing.process} could not go on either: {failing.why[:MOST_TEXT]}"
+            state.out.append(Alarm(f"excluded writers have a part again ({', '.join(readmitted)}), because {others}"))
+
+    def _exclude(self, process: str, address: str, why: str, until: float | None = None) -> None:
+        """Unless the table has no other writer. ``until``: see ``Exclusion``."""
         state = self._state
         if any(other != process for other, _ in state.eligible):
-            state.members.exclude(process, why)
+            state.members.exclude(process, why, until)
             state.out.append(Alarm(f"writer {process} at {address} is excluded: {why}"))
 
     def handle_answer(self, named: Checkpoint, event: OfCheckpoint) -> None:

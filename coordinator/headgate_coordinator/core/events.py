@@ -125,11 +125,12 @@ class CheckpointFull:
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """The checkpoint cannot complete at this writer."""
+    """The checkpoint cannot complete at this writer. ``own``: the cause may be this process (rule RO13)."""
 
     process: str
     generation: int
     why: str
+    own: bool = False
 
 
 @dataclass(frozen=True, slots=True)

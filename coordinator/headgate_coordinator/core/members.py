@@ -1,5 +1,6 @@
-"""The writers of one table, and their uncommitted bytes (rules RO7, RO8)."""
+"""The writers of one table, and their uncommitted bytes (rules RO7, RO8, RO13)."""
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -9,17 +10,21 @@ from headgate_coordinator.core.checkpoints import Checkpoint
 
 @dataclass(slots=True)
 class Writer:
-    """A writer with a control stream. ``uncommitted``: Arrow bytes of its last report, less what was decided since.
-
-    ``excluded``: why it has no part in the table; "": it has.
-    """
+    """A writer with a control stream. ``uncommitted``: Arrow bytes of its last report, less what was decided since."""
 
     process: str
     address: str
     leaving: bool = False
     evicted: bool = False
-    excluded: str = ""
     uncommitted: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Exclusion:
+    """Why a process has no part in the table. ``until``: monotonic seconds; None: until it restarts."""
+
+    why: str
+    until: float | None = None
 
 
 class Members:
@@ -27,7 +32,7 @@ class Members:
 
     def __init__(self) -> None:
         self._writers: dict[str, Writer] = {}
-        self._excluded: dict[str, str] = {}
+        self._excluded: dict[str, Exclusion] = {}
         self.attached: set[str] = set()
 
     def __contains__(self, process: object) -> bool:
@@ -45,31 +50,46 @@ class Members:
         before = [each.process for each in writers if each.address == address and each.process != process and not each.evicted]
         for other in before:
             self._writers[other].evicted = True
-        self._writers[process] = Writer(process, address, excluded=self._excluded.get(process, ""))
+        self._writers[process] = Writer(process, address)
         return before
 
-    def exclude(self, process: str, why: str) -> None:
-        """The process has no part in the table any more, also on another stream (rules RO10, RO11)."""
-        self._excluded[process] = why
-        if process in self._writers:
-            self._writers[process].excluded = why
+    def exclude(self, process: str, why: str, until: float | None = None) -> None:
+        """The process has no part in the table any more, also on another stream (rules RO10, RO11, RO13)."""
+        self._excluded[process] = Exclusion(why, until)
+
+    def readmit(self, now: float = math.inf) -> list[str]:
+        """Returns whose exclusion ended before ``now``: they have a part from the next checkpoint on. By default each that would
+        end without a restart does.
+        """
+        over = [process for process, each in self._excluded.items() if each.until is not None and each.until <= now]
+        for process in over:
+            del self._excluded[process]
+        return over
+
+    @property
+    def paused(self) -> list[str]:
+        """Writers that are excluded for a while."""
+        return [process for process, each in self._excluded.items() if process in self._writers and each.until is not None]
+
+    @property
+    def readmission_at(self) -> float | None:
+        """When the next of them has a part again; None: there is none."""
+        return min((self._excluded[process].until or 0.0 for process in self.paused), default=None)
 
     @property
     def excluded(self) -> Collection[str]:
         """Processes that were excluded, also those that are gone."""
         return self._excluded.keys()
 
-    @property
-    def alarms(self) -> list[StandingAlarm]:
+    def alarms(self, now: float) -> list[StandingAlarm]:
         """Alarms for operators."""
-        return [
-            StandingAlarm(
-                AlarmKind.WRITER_EXCLUDED,
-                f"writer {each.process} at {each.address} is excluded until it restarts: {each.excluded}",
-            )
-            for each in self._writers.values()
-            if each.excluded
-        ]
+        texts = []
+        for process, each in self._excluded.items():
+            if process in self._writers:
+                span = "" if each.until is None else f"for {each.until - now:.0f} s more, or "
+                address = self._writers[process].address
+                texts.append(f"writer {process} at {address} is excluded {span}until it restarts: {each.why}")
+        return [StandingAlarm(AlarmKind.WRITER_EXCLUDED, text) for text in texts]
 
     def attach(self, process: str) -> None:
         """The writer is attached. Nothing depends on one that is excluded, so its loss aborts nothing."""
@@ -107,7 +127,7 @@ class Members:
     def staying_members(self) -> list[tuple[str, str]]:
         """Process and address of each member of the next checkpoint."""
         writers = self._writers.values()
-        return [(each.process, each.address) for each in writers if not (each.leaving or each.excluded)]
+        return [(each.process, each.address) for each in writers if not (each.leaving or each.process in self._excluded)]
 
     def note_load(self, process: str, uncommitted: int) -> None:
         """Notes a heartbeat's report. One that a decision overtook is corrected by the next."""

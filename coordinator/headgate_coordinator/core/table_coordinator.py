@@ -95,8 +95,7 @@ class TableCoordinator:
     def handle_event(self, event: Event, now: float) -> list[Instruction]:
         """Handles one event; returns instructions to execute in order. ``now`` never goes back."""
         state = self._state
-        state.now = max(now, state.now)
-        state.out = []
+        state.now, state.out = max(now, state.now), []
         self._hear(event)
         self._advance()
         return state.out
@@ -106,7 +105,8 @@ class TableCoordinator:
         state = self._state
         due = self._due() if self._may_end() else None
         late_at = self._checkpoint_trigger.flush_deadline(state.checkpoints.flushing)
-        times = (state.channels.hold_deadline, late_at, state.retry.retry_at, state.aborts.opens_at, due)
+        pauses = (state.retry.retry_at, state.aborts.opens_at, state.members.readmission_at)
+        times = (state.channels.hold_deadline, late_at, due, *pauses)
         return min((time for time in times if time is not None), default=None)
 
     def _hear(self, event: Event) -> None:
@@ -115,10 +115,10 @@ class TableCoordinator:
                 self._of_writer(event)
             case events.LoadReported():
                 self._of_writer(event)
-            case events.InstantAsked() | events.CheckpointAsked() | events.CheckpointFull() | events.Broken():
+            case events.InstantAsked() | events.CheckpointAsked() | events.CheckpointFull():
                 self._of_generation(event)
-            case events.BarrierPassed():
-                self._state.records.note_passed(event.process)
+            case events.BarrierPassed() | events.Broken():
+                self._commits.note_even_late(event)
                 self._of_generation(event)
             case events.Flushed() | events.Progressed() | events.WaitsForRoom() | events.OpenRequested() | events.ChannelEnded():
                 self._of_generation(event)
@@ -165,8 +165,8 @@ class TableCoordinator:
         members = self._state.members
         if event.process in members or event.process in members.attached:
             self._lost(event.process, f"writer {event.process} came back")
-        for other in members.add_member(event.process, event.address):
-            self._state.out.append(Evict(other, f"process {event.process} has its address {event.address}"))
+        dead = members.add_member(event.process, event.address)
+        self._state.out += [Evict(other, f"process {event.process} has its address {event.address}") for other in dead]
 
     def _lost(self, process: str, why: str) -> None:
         self._state.members.remove_member(process)
@@ -266,13 +266,12 @@ class TableCoordinator:
 
     def _commit_what_is_complete(self) -> None:
         flushing = self._state.checkpoints.flushing
-        if flushing is not None and flushing.is_complete and not self._state.retry.waits:
-            why = self._commits.send_commit(flushing)
-            if why:
-                self._abort(why)
+        if flushing and flushing.is_complete and not self._state.retry.waits and (why := self._commits.send_commit(flushing)):
+            self._abort(why)
 
     def _end_pauses(self) -> None:
         self._state.retry.end_pause(self._state.now)
+        self._state.members.readmit(self._state.now)
         if self._state.aborts.end_pause(self._state.now):
             self._state.answer_opens()
 
@@ -297,4 +296,5 @@ class TableCoordinator:
         )
 
     def _abort(self, why: str) -> None:
+        self._commits.exclude_failing()
         self._generations.abort_generation(why)

@@ -9,6 +9,7 @@ from headgate_coordinator.core.channels import ChannelRegistry, OpenConditions
 from headgate_coordinator.core.checkpoint_size import CheckpointSize
 from headgate_coordinator.core.checkpoints import Checkpoint
 from headgate_coordinator.core.events import SliceFigures
+from headgate_coordinator.core.failing_writers import FailingWriters
 from headgate_coordinator.core.instructions import Attach, DropCheckpoint, Instruction, Membership, Order, Send
 from headgate_coordinator.core.intake_limits import IntakeLimits
 from headgate_coordinator.core.members import Members
@@ -39,6 +40,7 @@ class TableState:
         self.draining = False
         self.members = Members()
         self.records = WriterRecords()
+        self.failing = FailingWriters()
         self.channels = ChannelRegistry(channels)
         self.memberships = Memberships(key_groups)
         self.intake_limits = IntakeLimits(figures, policy.checkpoint_interval)
@@ -69,7 +71,7 @@ class TableState:
         """Alarms for operators."""
         alone = not (self.checkpoints.filling.members or self.draining)
         alarms = [StandingAlarm(AlarmKind.NO_WRITER, "no writer is attached to the table")] if alone else []
-        return [*alarms, *self.members.alarms, *self.aborts.alarms(self.now), *self.intake_limits.backpressure.alarms]
+        return [*alarms, *self.members.alarms(self.now), *self.aborts.alarms(self.now), *self.intake_limits.backpressure.alarms]
 
     def open_conditions(self) -> OpenConditions:
         """The state on which answers to opens depend."""

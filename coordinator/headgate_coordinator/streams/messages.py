@@ -53,7 +53,7 @@ def event_of(process: str, report: wire.TableReport) -> events.OfGeneration | ev
         case "flushed":
             return _flushed(process, generation, report.flushed)
         case "broken":
-            return events.Broken(process, generation, report.broken.why)
+            return events.Broken(process, generation, report.broken.why, report.broken.own_error)
         case "progress":
             return events.Progressed(process, generation, report.progress.checkpoint)
         case "waits_for_room":

@@ -72,6 +72,11 @@ class BucketSide:
         self._broken = broken
         self._buckets: dict[int, Bucket] = {}
 
+    @property
+    def has_files(self) -> bool:
+        """Whether any were written."""
+        return any(bucket.files for bucket in self._buckets.values())
+
     def instant(self, checkpoint: int, instant: str) -> None:
         """Files of the checkpoint may be written."""
         self._buckets.setdefault(checkpoint, Bucket()).instant = instant

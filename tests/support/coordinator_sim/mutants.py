@@ -62,11 +62,11 @@ class TakesForeignOffsets(_Overlooks):
 
 
 class ExcludesNobody(TableCoordinator):
-    """RO10, RO11: a writer whose reports do not add up, or that passes no barrier, keeps its part in the table."""
+    """RO10, RO11, RO13: a writer whose reports do not add up, that passes no barrier, or that fails, keeps its part."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self._state.members.exclude = lambda process, why: None  # type: ignore[method-assign]
+        self._state.members.exclude = lambda process, why, until=None: None  # type: ignore[method-assign]
 
 
 class ExcludesTheSlow(TableCoordinator):

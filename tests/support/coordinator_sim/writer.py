@@ -49,7 +49,7 @@ class Writer:
         self._slow_flushes = slow_flushes
         self._key_groups = key_groups
         self._lies = ""
-        self.silent = False
+        self.silent = self.failing = self._failed = False
         self.process = process
         self.address = address
         self.tag: Tag = (0, 0)
@@ -123,15 +123,19 @@ class Writer:
                 if before is not None and before is not link:
                     self._tell_of_newer(before, tag[0])
                 self._rewind()
-                self.tag = tag
-            if tag == self.tag and self.membership is None:
+                self.tag, self._failed = tag, False
+            # One that was excluded, and has a part again, is attached a second time.
+            if tag == self.tag and not self._failed and (self.membership is None or not self._has_part(self.membership)):
                 self.membership = self.side.memberships[order.membership.checkpoint] = order.membership
                 self._window = order.membership.intake_bytes
         elif isinstance(order, instructions.Detach) and tag >= self.tag:
             self._rewind()
             self.released = self.leaving
-        elif tag == self.tag or "old orders" in self._broken:
+        elif (tag == self.tag and not self._failed) or "old orders" in self._broken:
             self._obey(order)
+
+    def _has_part(self, membership: Membership) -> bool:
+        return self.process in dict(membership.members)
 
     def _tell_of_newer(self, link: Link, newest: int = 0) -> None:
         if "newer owners" not in self._broken:
@@ -294,6 +298,11 @@ class Writer:
             self.side.take(stream.sender, frame)
 
     def flush(self, *, early: bool = False) -> None:
-        """The bucket side's next step."""
-        for event in self.side.step(self.tag[1], early=early):
+        """The bucket side's next step. One that is ``failing`` drops the table where it would write files (rule RO12)."""
+        said = list(self.side.step(self.tag[1], early=early))
+        if self.failing and self.side.has_files:
+            self._rewind()
+            self._failed = True
+            said = [events.Broken(self.process, self.tag[1], "a flush failed", own=True)]
+        for event in said:
             self.report(event)

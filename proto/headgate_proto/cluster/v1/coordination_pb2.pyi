@@ -488,20 +488,27 @@ Global___FileStatus: _TypeAlias = FileStatus  # noqa: Y015
 
 @_typing.final
 class Broken(_message.Message):
-    """The checkpoint cannot complete here: a flush failed, or a peer could not be reached. The owner aborts."""
+    """The checkpoint cannot complete here: a flush failed, or a peer could not be reached. The owner aborts.
+
+    `own_error`: the cause may be this process; neither the store's denial nor another writer is known to be it. The owner excludes a
+    writer that reports such errors again and again while others do not (rule RO13).
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
     WHY_FIELD_NUMBER: _builtins.int
+    OWN_ERROR_FIELD_NUMBER: _builtins.int
     why: _builtins.str
+    own_error: _builtins.bool
     def __init__(
         self,
         *,
         why: _builtins.str = ...,
+        own_error: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["why", b"why"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["own_error", b"own_error", "why", b"why"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
