@@ -11,6 +11,7 @@ from headgate_cli.exits import ExitCode
 from headgate_cli.main import run
 from headgate_proto.api.v1 import maintenance_pb2 as api
 from headgate_tables import hudi
+from headgate_tables.commitlog.records import ChannelRecord
 from headgate_tables.face.settings import SETTINGS
 from support.tables import create, notes, rows
 
@@ -78,6 +79,21 @@ def test_the_timeline_is_trimmed_to_the_setting(headgate: Any, table: hudi.Table
     assert planned["instants"]
     assert headgate("archive", table.url)[1] == [planned]
     assert notes(hudi.open_table(table.url))["a"] == "a5"
+
+
+def test_channels_are_listed_with_their_offsets(headgate: Any, table: hudi.Table, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["table", "channels", table.url]) == ExitCode.OK
+    assert capsys.readouterr().out == "no channels\n"
+    at = 1_795_000_000_123
+    table.win_offsets({"b": ChannelRecord(3, 12_345, "you", at), "a": ChannelRecord(1, 7, "me", at)})
+    said = {"name": "a", "committed_offset": 7, "incarnation": 1, "principal": "me", "last_used_ms": at}
+    other = {"name": "b", "committed_offset": 12_345, "incarnation": 3, "principal": "you", "last_used_ms": at}
+    assert headgate("table", "channels", table.url)[:2] == (ExitCode.OK, [said, other])
+    assert headgate("table", "channels", table.url, "--prefix", "b")[:2] == (ExitCode.OK, [other])
+    assert run(["table", "channels", table.url]) == ExitCode.OK
+    header, *rows = [line.split() for line in capsys.readouterr().out.splitlines() if line.strip()]
+    assert header == ["channel", "committed", "offset", "incarnation", "principal", "last", "used"]
+    assert rows[-1] == ["b", "12,345", "3", "you", "2026-11-18", "11:06:40+00:00"]
 
 
 def test_a_table_goes_back_to_a_savepoint_when_somebody_says_yes(headgate: Any, table: hudi.Table) -> None:

@@ -1,6 +1,7 @@
 """Operating a table from Python, blocking and with asyncio, on a real cluster."""
 
 import asyncio
+import datetime
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -64,6 +65,25 @@ def test_a_compaction_is_over_when_the_call_returns(table: headgate.Table) -> No
     done = table.compact()
     assert (len(done.plans), done.finished, done.dropped, done.cancelled) == (1, 1, 0, 0)
     assert table.compact().plans == ()
+
+
+def test_channels_say_how_far_their_producers_have_come(table: headgate.Table) -> None:
+    began = datetime.datetime.now(datetime.UTC)
+    with table.channel("loader-1") as channel:
+        channel.upsert(ROWS[:3])
+    with table.channel("loader-2"):
+        pass
+    with table.channel("c") as channel:
+        channel.delete(ROWS[:1])
+    found = table.channels()
+    assert [(each.name, each.committed_offset, each.incarnation) for each in found] == [
+        ("c", 11, 2),
+        ("loader-1", 3, 1),
+        ("loader-2", 0, 1),
+    ]
+    assert all(began <= each.last_used <= datetime.datetime.now(datetime.UTC) for each in found)
+    assert table.channels("loader-") == found[1:]
+    assert table.channels("nobody") == []
 
 
 def test_the_same_is_there_for_asyncio(cluster: Cluster, table: headgate.Table) -> None:

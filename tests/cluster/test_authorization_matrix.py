@@ -54,6 +54,7 @@ ROWS = {
         "headgate.api.v1.MaintenanceService.Configure": Row(Right.OPERATE),
         "headgate.api.v1.MaintenanceService.ChangeVersion": Row(Right.ADMIN),
         "headgate.api.v1.MaintenanceService.Slice": Row(Right.OPERATE),
+        "headgate.api.v1.MaintenanceService.ListChannels": Row(Right.OPERATE),
         "headgate.cluster.v1.CoordinationService.Control": SERVICE,
         "headgate.cluster.v1.CoordinationService.Members": SERVICE,
         "headgate.cluster.v1.CompactionService.Work": SERVICE,

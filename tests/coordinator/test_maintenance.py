@@ -9,14 +9,17 @@ from typing import Any
 import grpc
 import pytest
 
+from headgate import aio
 from headgate_proto.api.v1 import errors_pb2, tables_pb2
 from headgate_proto.api.v1 import maintenance_pb2 as api
 from headgate_proto.api.v1.maintenance_pb2_grpc import MaintenanceServiceStub
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_runtime.errors import from_call
+from headgate_tables.commitlog.records import ChannelRecord
 from headgate_tables.errors import MissingFileError
 from headgate_tables.hudi import create_table, open_table
 from support.access import role, write_access
+from support.processes import READY_S
 from support.running_coordinator import Running, running_coordinator
 from support.scripted_compactor import scripted_compactor
 from support.scripted_writer import ScriptedWriter, scripted_writer
@@ -365,3 +368,27 @@ async def test_a_plan_without_compactors_waits_and_is_told_of(coordinator: Runni
     again = owner(coordinator).Compact(api.CompactRequest(table=T))
     assert [each.instant for each in (await again.read()).planned.plans] == [plan.instant], "it was planned twice"
     again.cancel()
+
+
+async def test_channels_are_listed_by_name_in_pages(tmp_path: Path, redis: str) -> None:
+    names = [f"loader-{number:04}" for number in range(2_500)]
+    now = round(datetime.now(UTC).timestamp() * 1000)
+    async with running_coordinator(tmp_path, redis) as before:
+        url = (await before.create(T, SCHEMA, **OPTIONS)).url
+    with open_table(url) as table:
+        table.own()
+        table.win_offsets({name: ChannelRecord(1, number, "me", now + number) for number, name in enumerate(reversed(names))})
+    async with running_coordinator(tmp_path, redis) as running:
+        await running.until(T, state="owned")
+        first = await owner(running).ListChannels(api.ListChannelsRequest(table=T))
+        assert ([each.name for each in first.channels], first.more) == (names[:1_000], True)
+        full = await owner(running).ListChannels(api.ListChannelsRequest(table=T, after=names[1_499]))
+        assert ([each.name for each in full.channels], full.more) == (names[1_500:], False)
+        async with aio.connect(running.address, timeout=READY_S, wait=READY_S) as hg:
+            found = await (await hg.table(T)).channels()
+        error = await refused(owner(running).ListChannels(api.ListChannelsRequest(table="nothing")))
+    assert [(each.name, each.committed_offset, each.principal) for each in found] == [
+        (name, 2_499 - number, "me") for number, name in enumerate(names)
+    ]
+    assert [round(each.last_used.timestamp() * 1000) - now for each in found] == list(range(2_499, -1, -1))
+    assert error.code == errors_pb2.CODE_TABLE_NOT_FOUND

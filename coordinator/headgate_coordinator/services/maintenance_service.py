@@ -217,6 +217,12 @@ class MaintenanceService(StorageCalls, rpc.MaintenanceServiceServicer):
 
         return await _asked(owned.call_table(call))
 
+    async def ListChannels(
+        self, request: api.ListChannelsRequest, context: ServicerContext[api.ListChannelsRequest, api.ListChannelsResponse]
+    ) -> api.ListChannelsResponse:
+        owned = await self._owner(request.table, principal(context), "list of channels", prefix=request.prefix)
+        return await _asked(owned.call_table(lambda table: answers.channels(table, request.prefix, request.after)))
+
     async def _owner(self, table: str, caller: str, what: str, **details: object) -> OwnedTable:
         """Returns the table. Raises RpcError if it is not owned here."""
         _log_request(caller, table, what, **details)

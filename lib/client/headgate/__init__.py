@@ -52,7 +52,7 @@ from headgate.errors import (
     UnreadableTableError,
     VersionError,
 )
-from headgate.operating import Compaction, Restore
+from headgate.operating import ChannelSummary, Compaction, Restore
 from headgate.reading.blocking import StoredTable, open  # noqa: A004 - read as headgate.open
 from headgate.reading.scan import Scan
 from headgate.status import Status
@@ -63,6 +63,7 @@ __all__ = [
     "BatchRefusedError",
     "Channel",
     "ChannelForbiddenError",
+    "ChannelSummary",
     "ChannelTakenOverError",
     "ClosedError",
     "Compaction",

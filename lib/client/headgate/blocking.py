@@ -9,7 +9,7 @@ from headgate.coordinators import parse_addresses
 from headgate.definition import Columns, Listing, TableInfo
 from headgate.encoding import Compression
 from headgate.loop_thread import LoopThread
-from headgate.operating import Compaction, Restore
+from headgate.operating import ChannelSummary, Compaction, Restore
 from headgate.reading.blocking import ReadableByName
 from headgate.schemas import SchemaLike
 from headgate.status import Status
@@ -196,3 +196,10 @@ class Table(ReadableByName):
         ``orders.configure({"hoodie.compact.inline.max.delta.commits": "10"})``. Raises InvalidArgumentError.
         """
         return self._thread.run(self._core.configure(settings, unset=unset))
+
+    def channels(self, prefix: str = "") -> list[ChannelSummary]:
+        """Returns the channels that the table remembers, by name; those whose names begin with ``prefix``.
+
+        ``{each.name: each.committed_offset for each in orders.channels("loader-")}`` says how far each loader has come.
+        """
+        return self._thread.run(self._core.channels(prefix))

@@ -143,6 +143,15 @@ class Maintenance:
         """Answers the slices that are set aside or cannot be compacted."""
         return await self._call(lambda stub: stub.Slice, api.SliceRequest(table=self._table, list=True))
 
+    async def list_channels(self, prefix: str = "") -> AsyncIterator[api.ChannelSummary]:
+        """Yields the channels whose names begin with ``prefix``, by name."""
+        request, more = api.ListChannelsRequest(table=self._table, prefix=prefix), True
+        while more:
+            page = await self._call(lambda stub: stub.ListChannels, request)
+            for each in page.channels:
+                yield each
+            request.after, more = page.channels[-1].name if page.channels else "", page.more
+
     async def _call(self, method: "Method[Answer]", request: Message) -> Answer:
         coordinators = self._connection.coordinators
         return await coordinators.retry(

@@ -1,5 +1,6 @@
 """What operators do with a table, for ``headgate.aio``; the blocking methods say what each does and raises."""
 
+import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -33,6 +34,32 @@ class Restore:
     undone: tuple[str, ...]
     files: int
     cancelled_plans: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelSummary:
+    """A channel that a table remembers. ``committed_offset``: rows up to it are committed; ``principal``: who may open it.
+
+    ``incarnation``: each new producer has a higher one. ``last_used``: when its newest rows were committed or its newest
+    producer came, in UTC.
+    """
+
+    name: str
+    committed_offset: int
+    incarnation: int
+    principal: str
+    last_used: datetime.datetime
+
+
+def channel_summary(said: api.ChannelSummary) -> ChannelSummary:
+    """Reads what an owner says of a channel."""
+    return ChannelSummary(
+        name=said.name,
+        committed_offset=said.committed_offset,
+        incarnation=said.incarnation,
+        principal=said.principal,
+        last_used=datetime.datetime.fromtimestamp(said.last_used_ms / 1000, datetime.UTC),
+    )
 
 
 class Operated:
@@ -69,3 +96,6 @@ class Operated:
     async def configure(self, settings: Mapping[str, str] | None = None, *, unset: Sequence[str] = ()) -> dict[str, str]:
         said = await self._maintenance.configure(settings or {}, unset)
         return {setting.key: setting.value for setting in said.settings}
+
+    async def channels(self, prefix: str = "") -> list[ChannelSummary]:
+        return [channel_summary(each) async for each in self._maintenance.list_channels(prefix)]

@@ -862,3 +862,92 @@ class StuckSlice(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___StuckSlice: _TypeAlias = StuckSlice  # noqa: Y015
+
+@_typing.final
+class ListChannelsRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TABLE_FIELD_NUMBER: _builtins.int
+    PREFIX_FIELD_NUMBER: _builtins.int
+    AFTER_FIELD_NUMBER: _builtins.int
+    table: _builtins.str
+    prefix: _builtins.str
+    """Only channels whose names begin with it."""
+    after: _builtins.str
+    """Only channels behind this name: the last one of the page before."""
+    def __init__(
+        self,
+        *,
+        table: _builtins.str = ...,
+        prefix: _builtins.str = ...,
+        after: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "prefix", b"prefix", "table", b"table"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListChannelsRequest: _TypeAlias = ListChannelsRequest  # noqa: Y015
+
+@_typing.final
+class ListChannelsResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHANNELS_FIELD_NUMBER: _builtins.int
+    MORE_FIELD_NUMBER: _builtins.int
+    more: _builtins.bool
+    """There are others behind the last one."""
+    @_builtins.property
+    def channels(self) -> _containers.RepeatedCompositeFieldContainer[Global___ChannelSummary]:
+        """In the order of their names, at most 1,000."""
+
+    def __init__(
+        self,
+        *,
+        channels: _abc.Iterable[Global___ChannelSummary] | None = ...,
+        more: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["channels", b"channels", "more", b"more"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListChannelsResponse: _TypeAlias = ListChannelsResponse  # noqa: Y015
+
+@_typing.final
+class ChannelSummary(_message.Message):
+    """A channel as the table's log has it. One that is not used for the coordinators' `channel_retention` (30 days) is forgotten."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    COMMITTED_OFFSET_FIELD_NUMBER: _builtins.int
+    INCARNATION_FIELD_NUMBER: _builtins.int
+    PRINCIPAL_FIELD_NUMBER: _builtins.int
+    LAST_USED_MS_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    committed_offset: _builtins.int
+    incarnation: _builtins.int
+    """Of its newest producer; each new one has a higher one."""
+    principal: _builtins.str
+    """Who may open it."""
+    last_used_ms: _builtins.int
+    """When its newest rows were committed or its newest producer came, ms since the epoch."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        committed_offset: _builtins.int = ...,
+        incarnation: _builtins.int = ...,
+        principal: _builtins.str = ...,
+        last_used_ms: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["committed_offset", b"committed_offset", "incarnation", b"incarnation", "last_used_ms", b"last_used_ms", "name", b"name", "principal", b"principal"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ChannelSummary: _TypeAlias = ChannelSummary  # noqa: Y015

@@ -90,6 +90,11 @@ class MaintenanceServiceStub(object):
                 request_serializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.SliceRequest.SerializeToString,
                 response_deserializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.SliceResponse.FromString,
                 _registered_method=True)
+        self.ListChannels = channel.unary_unary(
+                '/headgate.api.v1.MaintenanceService/ListChannels',
+                request_serializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.ListChannelsRequest.SerializeToString,
+                response_deserializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.ListChannelsResponse.FromString,
+                _registered_method=True)
 
 
 class MaintenanceServiceServicer(object):
@@ -188,6 +193,13 @@ class MaintenanceServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListChannels(self, request, context):
+        """The channels that the table remembers, by name, in pages. A page is of one moment; the next one may be of a later. Retry: safe.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_MaintenanceServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -240,6 +252,11 @@ def add_MaintenanceServiceServicer_to_server(servicer, server):
                     servicer.Slice,
                     request_deserializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.SliceRequest.FromString,
                     response_serializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.SliceResponse.SerializeToString,
+            ),
+            'ListChannels': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListChannels,
+                    request_deserializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.ListChannelsRequest.FromString,
+                    response_serializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.ListChannelsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -518,6 +535,33 @@ class MaintenanceService(object):
             '/headgate.api.v1.MaintenanceService/Slice',
             headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.SliceRequest.SerializeToString,
             headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.SliceResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListChannels(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/headgate.api.v1.MaintenanceService/ListChannels',
+            headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.ListChannelsRequest.SerializeToString,
+            headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.ListChannelsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -85,6 +85,8 @@ class MaintenanceServiceStub:
     slices that are set aside or cannot be compacted. Retry: safe.
     Errors: INVALID_ARGUMENT (no such slice).
     """
+    ListChannels: _grpc.UnaryUnaryMultiCallable[_maintenance_pb2.ListChannelsRequest, _maintenance_pb2.ListChannelsResponse]
+    """The channels that the table remembers, by name, in pages. A page is of one moment; the next one may be of a later. Retry: safe."""
 
 @_typing.type_check_only
 class MaintenanceServiceAsyncStub(MaintenanceServiceStub):
@@ -143,6 +145,8 @@ class MaintenanceServiceAsyncStub(MaintenanceServiceStub):
     slices that are set aside or cannot be compacted. Retry: safe.
     Errors: INVALID_ARGUMENT (no such slice).
     """
+    ListChannels: _aio.UnaryUnaryMultiCallable[_maintenance_pb2.ListChannelsRequest, _maintenance_pb2.ListChannelsResponse]  # type: ignore[assignment]
+    """The channels that the table remembers, by name, in pages. A page is of one moment; the next one may be of a later. Retry: safe."""
 
 class MaintenanceServiceServicer(metaclass=_abc_1.ABCMeta):
     """Operators' requests to a table's owner. Served by every coordinator; one that does not own the table answers NOT_OWNER with the
@@ -258,5 +262,13 @@ class MaintenanceServiceServicer(metaclass=_abc_1.ABCMeta):
         slices that are set aside or cannot be compacted. Retry: safe.
         Errors: INVALID_ARGUMENT (no such slice).
         """
+
+    @_abc_1.abstractmethod
+    def ListChannels(
+        self,
+        request: _maintenance_pb2.ListChannelsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_maintenance_pb2.ListChannelsResponse, _abc.Awaitable[_maintenance_pb2.ListChannelsResponse]]:
+        """The channels that the table remembers, by name, in pages. A page is of one moment; the next one may be of a later. Retry: safe."""
 
 def add_MaintenanceServiceServicer_to_server(servicer: MaintenanceServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
