@@ -252,10 +252,25 @@ def test_what_the_cluster_refuses_is_the_callers_to_fix(arguments: list[str], ki
 def test_a_file_that_does_not_fit_the_table_is_refused_with_the_column(headgate: Any, orders: Path, tmp_path: Path) -> None:
     headgate("load", str(orders), "--table", "strict", "--create", "--key", "id")
     other = tmp_path / "other.csv"
-    other.write_text("id,price\n1,2.5\n")
-    code, _, errors = headgate("load", str(other), "--table", "strict")
-    assert code == ExitCode.FIX_CALL
-    assert "day" in errors[0]["error"]["message"]
+    for text, column in (("day,price\n2026-01-01,2.5\n", "missing: id"), ("id,prise\n1,2.5\n", "unknown: prise")):
+        other.write_text(text)
+        code, _, errors = headgate("load", str(other), "--table", "strict")
+        assert (code, column in errors[0]["error"]["message"]) == (ExitCode.FIX_CALL, True)
+    assert "Did you mean 'price'?" in errors[0]["error"]["fix"]
+
+
+def test_columns_that_a_file_lacks_are_named_and_null(headgate: Any, orders: Path, tmp_path: Path) -> None:
+    headgate("load", str(orders), "--table", "lacking", "--create", "--key", "id")
+    short = tmp_path / "short.csv"
+    short.write_text("price,id\n2.5,7\n")
+    said = {"event": "lacking", "file": str(short), "columns": ["day"]}
+    for options in (["--dry-run"], []):
+        code, lines, _ = headgate("load", str(short), "--table", "lacking", *options)
+        assert (code, said in lines) == (ExitCode.OK, True)
+    _, rows, _ = headgate("table", "scan", "lacking", "--filter", "id = 7")
+    assert [(row["id"], row["day"], row["price"]) for row in rows if "id" in row] == [(7, None, 2.5)]
+    _, lines, _ = headgate("load", str(orders), "--table", "lacking", "--again")
+    assert not [line for line in lines if line["event"] == "lacking"]
 
 
 def test_compactors_do_what_an_operator_asks_the_owner_for(headgate: Any, orders: Path) -> None:

@@ -352,11 +352,6 @@ class Model(pydantic.BaseModel):
     spot: SpotModel
 
 
-@dataclasses.dataclass
-class Keyed:
-    id: int
-
-
 MAKES: list[Callable[[int], object]] = [
     lambda number: Data(number, "a", SpotData(1.5, 2)),
     lambda number: Tuple(number, "a", SpotTuple(1.5, 2)),
@@ -377,13 +372,17 @@ def test_objects_of_every_kind_are_rows(tmp_path: pathlib.Path, make: Callable[[
     assert [batch.to_pylist() for batch in small.convert(make(3))] == [[{"id": 3, **wanted}]]
 
 
+def test_columns_that_rows_leave_out_are_null_for_other_readers(tmp_path: pathlib.Path) -> None:
+    found = read_back(tmp_path / "t", SMALL, [{"id": 1, "text": "a"}, {"id": 2, "spot": {"x": 1.5, "y": 2}}])
+    assert [(found[at]["text"], found[at]["spot"]) for at in (1, 2)] == [("a", None), (None, {"x": 1.5, "y": 2})]
+
+
 @pytest.mark.parametrize(
     ("rows", "says"),
     [
-        ([Keyed(1)], "row 0 has no 'spot'"),
         ([(1, "a", None)], "row 0 is a tuple"),
         ([[1, "a", None]], "row 0 is a list"),
-        ([{"id": 1, "text": "a", "spots": None}], "row 0 has no 'spot'"),
+        ([{"id": 1, "text": "a", "spots": None}], "row 0 has 'spots'.*Did you mean 'spot'"),
         ([{"id": 1, "text": "a", "spot": None, "more": 1}], "row 0 has 'more'"),
         ([ExtraModel(x=1, y=2)], "row 0 has no 'id'"),
         ([object()], "row 0 is a object"),

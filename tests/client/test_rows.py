@@ -3,6 +3,7 @@
 import datetime
 import decimal
 import enum
+import types
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -108,6 +109,48 @@ def test_no_rows_are_no_batches() -> None:
     assert converted(ARROW.slice(0, 0)) == []
 
 
+FEW = {"id": "b", "day": "2026-01-01", "at": NOON}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        [FEW],
+        [types.MappingProxyType(FEW)],
+        [{**FEW, "count": None}],
+        pa.Table.from_pylist([FEW]),
+        pl.DataFrame([FEW]),
+        pd.DataFrame([FEW]),
+    ],
+    ids=lambda data: type(data).__name__,
+)
+def test_rows_may_lack_columns_that_can_be_null(data: Any) -> None:
+    assert converted(data) == [{**FEW, "price": None, "count": None}]
+
+
+def test_each_row_may_lack_other_columns_and_values_are_fitted_as_in_whole_rows() -> None:
+    rows = [ROW, {**FEW, "count": decimal.Decimal(7)}, {**FEW, "price": 2.5}]
+    assert [(row["price"], row["count"]) for row in converted(rows)] == [(1.5, 3), (None, 7), (2.5, None)]
+    with pytest.raises(RowError, match="row 1, column 'count'") as refused:
+        converted([ROW, {**FEW, "count": 1.5}])
+    assert (refused.value.row, refused.value.column) == (1, "count")
+    with pytest.raises(RowError, match="row 2, column 'price': 'dear' does not fit"):
+        converted([ROW, FEW, {**FEW, "price": "dear"}])
+
+
+def test_a_column_that_is_never_null_cannot_be_left_out() -> None:
+    schema = pa.schema(
+        [pa.field("id", pa.string()), pa.field("price", pa.float64(), nullable=False), pa.field("note", pa.string())]
+    )
+    info = TableInfo("t", schema, ("id",), (), None, 8, hive_style=False, url="", uuid="", table_version=8)
+    strict = RowFormat(info, wire.OPERATION_UPSERT)
+    assert converted([{"id": "a", "price": 1.0}], strict) == [{"id": "a", "price": 1.0, "note": None}]
+    with pytest.raises(RowError, match="row 0 has no 'price'"):
+        converted([{"id": "a", "note": "b"}], strict)
+    with pytest.raises(SchemaError, match="missing: price"):
+        converted(pa.table({"id": ["a"], "note": ["b"]}), strict)
+
+
 def test_a_long_list_comes_in_chunks_and_rows_are_counted_through() -> None:
     rows = [ROW] * 70_000
     assert sum(batch.num_rows for batch in UPSERT.convert(rows)) == 70_000
@@ -144,8 +187,9 @@ def test_pandas_gaps_are_nulls_again() -> None:
         ({**ROW, "id": 7}, "id", "7 does not fit string"),
         ({**ROW, "id": None}, "id", "no value in 'id'"),
         ({**ROW, "at": None}, "at", "no value in 'at'"),
-        ({name: value for name, value in ROW.items() if name != "count"}, "count", "has no 'count'"),
+        ({name: value for name, value in ROW.items() if name != "day"}, "day", "has no 'day'.* may lack only .*: price, count"),
         ({**ROW, "size": 1}, "size", "'size', which is not a column"),
+        ({name.replace("price", "Prise"): value for name, value in ROW.items()}, "Prise", "Did you mean 'price'"),
     ],
 )
 def test_a_bad_row_is_named_with_its_column(row: dict[str, Any], column: str, says: str) -> None:
@@ -170,8 +214,9 @@ def test_a_bad_value_in_arrow_is_named_with_its_row_across_chunks() -> None:
 @pytest.mark.parametrize(
     ("data", "says"),
     [
-        (ARROW.drop_columns(["count", "price"]), r"missing: price, count"),
-        (ARROW.append_column("size", pa.array([1])), r"unknown: size"),
+        (ARROW.drop_columns(["count", "day", "at"]), r"missing: day, at\).* may lack only .*: price, count"),
+        (ARROW.append_column("size", pa.array([1])), r"unknown: size\)"),
+        (ARROW.rename_columns(["id", "day", "at", "prices", "count"]), r"unknown: prices\).*Did you mean 'price'"),
         (ARROW.append_column("id", ARROW["id"]), r"more than once: id"),
         (ARROW.set_column(0, "id", pa.array([1])), r"'id' is int64, but the table has string"),
         (ARROW.set_column(3, "price", pa.array(["1.5"])), r"'price' is string, but the table has double"),

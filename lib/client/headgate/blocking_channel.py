@@ -76,9 +76,10 @@ class Channel:
         """Inserts rows, or replaces those of the same partition and key.
 
         ``rows``: dicts, dataclasses, NamedTuples, attrs or pydantic objects; a pyarrow Table, RecordBatch or RecordBatchReader; a
-        pandas or polars DataFrame; anything with ``__arrow_c_stream__``. They need every column; ``headgate.fitting`` says which
-        values fit. ``offset`` is that of the last row; without it, rows are counted. Rows with an offset of their own travel as
-        one batch of at most 7.5 MB, because the positions inside it are unknown.
+        pandas or polars DataFrame; anything with ``__arrow_c_stream__``. An upsert replaces whole rows: a column that can be
+        null may be left out, and is null then. ``headgate.fitting`` says which values fit. ``offset`` is that of the last row;
+        without it, rows are counted. Rows with an offset of their own travel as one batch of at most 7.5 MB, because the
+        positions inside it are unknown.
 
         Waits while the channel's buffer is full. Raises RowError, SchemaError, TooLargeError (of data in memory no row was
         buffered); BatchRefusedError; NotCommittedError after ``timeout`` seconds without room (``ch.offset`` is the last row

@@ -23,7 +23,7 @@ class Column(NamedTuple):
     get: Callable[[Mapping[str, object]], object]
 
     @classmethod
-    def of(cls, field: "Field", *, may_lack: bool) -> "Column":
+    def of(cls, field: "Field", *, may_lack: bool = False) -> "Column":
         """``may_lack``: a row without the column has null in it."""
         fit = fit_of(field.type)
         get = operator.methodcaller("get", field.name) if may_lack else operator.itemgetter(field.name)

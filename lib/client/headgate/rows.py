@@ -13,6 +13,7 @@ from headgate.columns import Column
 from headgate.definition import TableInfo
 from headgate.errors import InvalidArgumentError, RowError, SchemaError
 from headgate.limits import BATCH_ROWS, most_deletes
+from headgate.near_names import did_you_mean
 from headgate.records import listed, mappings
 from headgate.values import can_cast, cast_column, plain, value_error
 from headgate_proto.api.v1 import ingest_pb2 as wire
@@ -28,8 +29,8 @@ _OPERATIONS: dict[pa.DataType, tuple[object, object]] = {pa.string(): ("upsert",
 class RowFormat:
     """The form in which rows of one table and operation are sent. Made once and compared by identity.
 
-    Upserts have every column of the table, because a forgotten one would erase values. Deletes have record key, partition and
-    ordering columns; others are dropped. Mixed rows name their operation in ``operation_column``.
+    Upserts have every column of the table; rows may lack those that can be null, except record key, partition and ordering, and
+    have null there. Deletes have these three; others are dropped. Mixed rows name their operation in ``operation_column``.
     """
 
     def __init__(
@@ -54,9 +55,9 @@ class RowFormat:
         self.schema_message = self.schema.serialize().to_pybytes()
         self._struct = pa.struct(fields)
         self._names = frozenset(self.schema.names)
-        self._needed = self._names if operation != wire.OPERATION_MIXED else frozenset(identity | {operation_column})
-        may_lack = operation == wire.OPERATION_MIXED
-        self._columns = [Column.of(field, may_lack=may_lack) for field in fields]
+        self._needed = frozenset(field.name for field in fields if field.name in identity or not field.nullable)
+        self._columns = [Column.of(field) for field in fields]
+        self._columns_that_may_lack = [Column.of(field, may_lack=field.name not in self._needed) for field in fields]
         self._never_null = [field.name for field in fields if not field.nullable or field.name in {*table.key, table.ordering}]
 
     def convert(self, data: object) -> Iterator[pa.RecordBatch]:
@@ -88,10 +89,12 @@ class RowFormat:
             yield from [self._from_mappings(mappings(rows[at : at + _CHUNK_ROWS], at), at) for at in starts]
 
     def _from_mappings(self, rows: Sequence[Mapping[str, object]], first: int) -> pa.RecordBatch:
+        columns = self._columns
         if self.operation != wire.OPERATION_UPSERT or {len(self._names)} != set(map(len, rows)):
             self._check_names(rows, first)
+            columns = self._columns_that_may_lack
         try:
-            rows = self._fitted(rows, first)
+            rows = _fitted(columns, rows, first)
         except KeyError:  # as many names as columns, but others
             self._check_names(rows, first)
             raise
@@ -99,7 +102,7 @@ class RowFormat:
             structs = cast("pa.StructArray", pa.array(rows, type=self._struct))
             batch: pa.RecordBatch = pa.RecordBatch.from_struct_array(structs)
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-            raise self._misfit(rows, first, error) from None
+            raise self._misfit(columns, rows, first, error) from None
         return self._checked(batch, first)
 
     def _check_names(self, rows: Sequence[Mapping[str, object]], first: int) -> None:
@@ -108,28 +111,25 @@ class RowFormat:
             missing = self._needed - row.keys()
             if missing:
                 column = min(missing)
-                raise RowError(f"row {at} has no {column!r}", fix="Give every column; None means null.", row=at, column=column)
+                fix = f"Give a value: rows may lack only {self._optional()}."
+                raise RowError(f"row {at} has no {column!r}", fix=fix, row=at, column=column)
             unknown = row.keys() - self._names
             if unknown and self.operation != wire.OPERATION_DELETE:
                 column = min(unknown)
                 raise RowError(
                     f"row {at} has {column!r}, which is not a column of the table",
-                    fix=f"The columns are {', '.join(self.schema.names)}.",
+                    fix=f"{did_you_mean(column, self.schema.names)}The columns are {', '.join(self.schema.names)}.",
                     row=at,
                     column=column,
                 )
 
-    def _fitted(self, rows: Sequence[Mapping[str, object]], first: int) -> Sequence[Mapping[str, object]]:
-        """The rows with values that Arrow leaves as they are: the same rows, if all are so. Raises RowError, KeyError."""
-        changed = {column.field.name: column.fitted(rows, first) for column in self._columns if not column.takes(rows)}
-        if not changed:
-            return rows
-        found = zip(*changed.values(), strict=True)
-        return [{**row, **dict(zip(changed, values, strict=True))} for row, values in zip(rows, found, strict=True)]
+    def _optional(self) -> str:
+        names = [name for name in self.schema.names if name not in self._needed]
+        return f"columns that can be null: {', '.join(names)}" if names else "columns that can be null, and this table has none"
 
-    def _misfit(self, rows: Sequence[Mapping[str, object]], first: int, cause: Exception) -> Exception:
+    def _misfit(self, columns: Sequence[Column], rows: Sequence[Mapping[str, object]], first: int, cause: Exception) -> Exception:
         """The error that names the value at fault, searched for only after the conversion of all rows has failed."""
-        for column in self._columns:
+        for column in columns:
             field = column.field
             for at, value in enumerate(column.fitted(rows, first), first):
                 try:
@@ -165,7 +165,8 @@ class RowFormat:
         if any(wrong.values()):
             found = "; ".join(f"{what}: {', '.join(columns)}" for what, columns in wrong.items() if columns)
             hint = " A pandas index becomes a column: reset_index(drop=True)." if "__index_level_0__" in names else ""
-            fix = f"Send exactly these: {', '.join(self.schema.names)}.{hint}"
+            near = did_you_mean(wrong["unknown"][0], self.schema.names) if wrong["unknown"] else ""
+            fix = f"{near}The columns are {', '.join(self.schema.names)}; rows may lack only {self._optional()}.{hint}"
             raise SchemaError(f"the columns are not the table's ({found})", fix=fix)
 
     def _column(self, batch: pa.RecordBatch, field: "Field", first: int) -> "Array":
@@ -215,6 +216,15 @@ class RowFormat:
                 row=first + at,
                 column=self.operation_column,
             )
+
+
+def _fitted(columns: Sequence[Column], rows: Sequence[Mapping[str, object]], first: int) -> Sequence[Mapping[str, object]]:
+    """The rows with values that Arrow leaves as they are: the same rows, if all are so. Raises RowError, KeyError."""
+    changed = {column.field.name: column.fitted(rows, first) for column in columns if not column.takes(rows)}
+    if not changed:
+        return rows
+    found = zip(*changed.values(), strict=True)
+    return [{**row, **dict(zip(changed, values, strict=True))} for row, values in zip(rows, found, strict=True)]
 
 
 class RowFormats:

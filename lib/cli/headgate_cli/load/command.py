@@ -10,7 +10,7 @@ import headgate
 from headgate_cli.cluster import Access
 from headgate_cli.load.identity import channel_name, state
 from headgate_cli.load.inputs import input_files
-from headgate_cli.load.plan import schema_of_files, show_plan
+from headgate_cli.load.plan import say_lacking, schema_of_files, show_plan
 from headgate_cli.load.progress import LoadProgress, show_left_out
 from headgate_cli.load.reading_options import reading_options
 from headgate_cli.options import cluster_options
@@ -147,6 +147,8 @@ def _load(output: Output, table: headgate.Table, path: Path, reading: ReadOption
     before = state(path)
     bad = BadRows(reading)
     source = open_source(path, kind, table.info.schema, reading, bad)
+    if operation == "upsert":
+        say_lacking(output, path, source, table.info.schema)
     again = SystemIds().token() if options["again"] else ""
     name = options["channel"] or channel_name(path, operation, reading, f"{kind} {options['operation_column']}", again)
     sent = 0

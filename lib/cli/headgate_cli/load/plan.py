@@ -10,7 +10,7 @@ import headgate
 from headgate_cli.output import Output
 from headgate_cli.reading.options import ReadOptions
 from headgate_cli.reading.renaming import check_names
-from headgate_cli.reading.source import refused
+from headgate_cli.reading.source import Source, refused
 from headgate_cli.reading.sources import format_of, open_source
 
 _ROWS = 10
@@ -83,9 +83,19 @@ def show_plan(
         output.print_json({"event": "rows", "file": str(files[0]), "rows": shown})
     else:
         output.print_table(source.schema.names, [[_cell(row[name]) for name in source.schema.names] for row in shown])
+    if table is not None:
+        say_lacking(output, files[0], source, table.schema)
     would = _would(files, name, exists=table is not None, create=create)
     output.print_json({"event": "plan", "table": name, "exists": table is not None, "files": [str(path) for path in files]})
     output.print_text(would)
+
+
+def say_lacking(output: Output, path: Path, source: Source, schema: pa.Schema) -> None:
+    """Says which columns of the table the file lacks, if any: they are null in its rows."""
+    lacking = [name for name in schema.names if name not in source.schema.names]
+    if lacking:
+        output.print_json({"event": "lacking", "file": str(path), "columns": lacking})
+        output.print_text(f"{path.name} lacks {', '.join(lacking)}: null in its rows.", fg="yellow")
 
 
 def _cell(value: object) -> object:
