@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -74,6 +75,7 @@ def names(address: str) -> Iterator[dict[str, object]]:
                 "schema": schema,
                 "now": now,
                 "order": order,
+                "frame": pd.DataFrame([order]),
                 "rows": [order],
                 "source": [order, order],
                 "corrected": lambda rows: rows,

@@ -97,8 +97,9 @@ class Headgate:
     ) -> "Table":
         """Creates a table; with ``exist_ok`` it returns an existing one of the same definition.
 
-        ``schema``: a pyarrow schema, pairs of name and type (``[("id", "int64"), ("at", datetime)]``), or a class of rows: a
-        dataclass, NamedTuple, attrs class or pydantic model.
+        ``schema``: a pyarrow schema; pairs of name and type (``[("id", "int64"), ("at", datetime)]``); a class of rows: a
+        dataclass, NamedTuple, attrs class or pydantic model; a pandas or polars frame, or another source of Arrow rows, and
+        ``Path("orders.parquet")``, whose columns and types count, not their rows.
         ``ordering``: among rows of one key its largest value wins; without one, the latest write. ``buckets``: file groups a
         partition, fixed for good. ``hive_style``: folders are named ``column=value``. ``table_version``: Hudi's, 8 or 9 (for Hudi
         1.1 and newer). 0 means 8, of both. Raises TableExistsError, SchemaError, InvalidArgumentError, QuotaError (of tables),
@@ -106,6 +107,7 @@ class Headgate:
 
             orders = hg.create_table("orders", [("id", int), ("day", str), ("at", datetime)],
                                      key="id", ordering="at", partition_by="day", exist_ok=True)
+            taken = hg.create_table("taken", frame, key="id", exist_ok=True)
         """
         table = self._core.create_table(
             name,

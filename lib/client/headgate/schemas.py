@@ -1,8 +1,9 @@
-"""The ways to give a table's schema: pyarrow's, pairs of name and type, or a class whose objects are rows."""
+"""The ways to give a table's schema: pyarrow's, pairs of name and type, a class whose objects are rows, or rows themselves."""
 
 import datetime
 import decimal
 import enum
+import os
 import types
 import typing
 import uuid
@@ -12,10 +13,12 @@ from typing import Any
 import pyarrow as pa
 
 from headgate.errors import InvalidArgumentError
+from headgate.frame_schemas import ArrowStream, schema_of_rows
 from headgate.records import field_names
 
-SchemaLike = pa.Schema | Iterable[tuple[str, object]] | type
-"""A pyarrow schema; pairs of name and type; or a dataclass, NamedTuple, attrs class or pydantic model.
+SchemaLike = pa.Schema | Iterable[tuple[str, object]] | type | ArrowStream | pa.RecordBatch | os.PathLike[str]
+"""A pyarrow schema; pairs of name and type; a dataclass, NamedTuple, attrs class or pydantic model; a frame or anything else with
+``__arrow_c_stream__``, of which the columns and types count; the path of a Parquet file.
 
 Types are pyarrow's, their names, or Python's, also ``list[str]``, ``dict[str, int]``, Enums and classes of nested records. With
 ``typing.Annotated[Decimal, pa.decimal128(10, 2)]`` a class says Arrow's type.
@@ -44,6 +47,10 @@ def schema_of(schema: SchemaLike) -> pa.Schema:
                 fix="Pass a pyarrow schema, pairs of name and type, or a dataclass, NamedTuple, attrs class or pydantic model.",
             )
         return pa.schema(_fields_of(schema, ""))
+    if isinstance(schema, str):
+        raise InvalidArgumentError(f"{schema!r:.80} is not a schema", fix="If it names a Parquet file, give Path(…) of it.")
+    if isinstance(schema, (ArrowStream, pa.RecordBatch, os.PathLike)):
+        return schema_of_rows(schema)
     return pa.schema([_hinted(name, kind, name, nullable=True) for name, kind in schema])
 
 
