@@ -11,7 +11,7 @@ import pytest
 from headgate_proto.api.v1 import errors_pb2
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_tables.face.definition import Definition
-from headgate_writer import bucket_side, pipeline
+from headgate_writer import bucket_side, pipeline, tables
 from headgate_writer.failures import Failures
 from headgate_writer.pipeline import Pipeline
 from support.hand_clock import HandClock
@@ -167,13 +167,14 @@ async def test_a_table_that_fails_whenever_it_is_attached_is_reported_each_time_
         assert owner.reports.get_nowait().generation == 9
 
 
+@pytest.mark.parametrize("place", [(Pipeline, "__init__"), (tables, "read_attach")], ids=["of its new part", "of its order"])
 async def test_a_table_that_cannot_be_attached_is_reported_and_the_next_attachment_takes_rows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: tuple[object, str]
 ) -> None:
     async with cluster(tmp_path) as made:
         lost = await made.channel()
         with monkeypatch.context() as planted:
-            planted.setattr(Pipeline, "__init__", _fail)
+            planted.setattr(*place, _fail)
             made.owned.generation = 2
             made.owned.attach(made.links)
             assert "KeyError: 'x'" in (await made.links[0].report("broken")).why
