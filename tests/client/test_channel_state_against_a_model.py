@@ -206,6 +206,18 @@ class ChannelMachine(RuleBasedStateMachine):
             self.state.batch_refused(*answer)
 
     @precondition(lambda self: self.stream is not None)
+    @rule()
+    def all_arrives(self) -> None:
+        """What can be sent is sent and read, and what is answered is heard: walks get further in as many steps."""
+        assert self.stream is not None
+        for _ in range(20):
+            self.send()
+            if self.stream.inbox:
+                self.server_reads()
+            if self.stream.outbox:
+                self.client_hears()
+
+    @precondition(lambda self: self.stream is not None)
     @rule(shut=st.booleans())
     def stop_or_go_on(self, shut: bool) -> None:
         assert self.stream is not None

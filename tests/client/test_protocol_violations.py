@@ -321,3 +321,83 @@ def test_answers_of_an_older_stream_are_not_waited_for_on_a_newer_one() -> None:
     state.batch_refused(102, 101, refusal())
     assert state.refusal is not None
     assert state.refusal.entry.offset == 102
+
+
+def broken_behind_a_refusal(committed: int = 100) -> ChannelState:
+    """101 was received and 102 refused when the stream broke; of both nothing, or ``committed``, had been committed."""
+    state = with_sent(3)
+    state.rows_acked(Acks(101, 100, 100))
+    state.batch_refused(102, 101, refusal())
+    state.stream_ended()
+    state.stream_opened(3, committed, 0)
+    return state
+
+
+def sent(state: ChannelState) -> list[tuple[int, int]]:
+    """After and offset of what is sent now."""
+    return [(entry.after, entry.offset) for entry in iter(state.next_message, None) if isinstance(entry, Entry)]
+
+
+def test_rows_before_a_refused_batch_are_sent_again_after_a_break_and_the_refused_one_is_not() -> None:
+    state = broken_behind_a_refusal()
+    assert sent(state) == [(100, 101)]
+    assert state.awaits_answer, "a writer that is silent now would not be noticed"
+    state.rows_acked(Acks(101, 101, 101))
+    state.append_rows(FORMAT, encoded(30), 102)
+    assert sent(state) == [(101, 102), (102, 103)]
+    assert state.bytes_in_flight == 40
+
+
+def test_a_correction_after_a_break_replaces_the_refused_batch_and_no_other() -> None:
+    state = broken_behind_a_refusal()
+    state.append_rows(FORMAT, encoded(30), 102)
+    assert sent(state) == [(100, 101), (101, 102), (102, 103)]
+    assert (state.refusal, state.bytes_in_flight) == (None, 50)
+
+
+@pytest.mark.parametrize(("end", "after"), [(None, [(100, 101), (101, 102), (102, 103)]), (103, [(100, 101), (101, 103)])])
+def test_a_skip_after_a_break_passes_over_the_refused_batch_and_none_before_it(
+    end: int | None, after: list[tuple[int, int]]
+) -> None:
+    state = broken_behind_a_refusal()
+    assert state.skip(end) == (end or 102)
+    assert sent(state) == after[:1], "a skip behind rows that may be refused would pass over them as well"
+    state.rows_acked(Acks(101, 100, 100))
+    assert sent(state)[0] == after[1]
+    assert state.bytes_in_flight == (10 if end else 20)
+
+
+def test_a_skip_ends_at_no_batch_before_the_refused_one() -> None:
+    state = broken_behind_a_refusal()
+    with pytest.raises(InvalidArgumentError, match="102, the end of the refused batch"):
+        state.skip(101)
+
+
+def test_nothing_goes_out_after_a_break_when_all_before_the_refused_batch_was_committed() -> None:
+    assert sent(broken_behind_a_refusal(committed=101)) == []
+
+
+def test_of_two_refused_batches_the_one_that_the_caller_knows_is_decided_first() -> None:
+    state = broken_behind_a_refusal()
+    assert sent(state) == [(100, 101)]
+    state.batch_refused(101, 100, refusal())
+    assert state.refusal is not None
+    assert state.refusal.entry.offset == 102
+    assert sent(state) == [], "it would be refused again and again"
+    state.skip(None)
+    assert sent(state) == [(100, 101)]
+    state.batch_refused(101, 100, refusal())
+    assert state.refusal.entry.offset == 101
+    state.append_rows(FORMAT, encoded(), 101)
+    assert sent(state) == [(100, 101)]
+    state.rows_acked(Acks(101, 100, 100))
+    assert sent(state)[0] == (101, 102)
+
+
+def test_a_batch_before_the_refused_one_is_tried_again_on_each_stream() -> None:
+    state = broken_behind_a_refusal()
+    assert sent(state) == [(100, 101)]
+    state.batch_refused(101, 100, refusal())
+    state.stream_ended()
+    state.stream_opened(3, 100, 0)
+    assert sent(state) == [(100, 101)]

@@ -103,6 +103,30 @@ async def test_a_refusal_survives_a_break(cluster: Cluster) -> None:
     assert ids(cluster) == [0, 5]
 
 
+@pytest.mark.parametrize("number", [5, None], ids=["corrected", "skipped"])
+async def test_rows_that_were_received_before_a_refused_batch_are_there_after_a_break(
+    cluster: Cluster, number: int | None
+) -> None:
+    cluster.knobs.refuse = refuse_id(1)
+    cluster.knobs.hold_checkpoints = True
+    async with table_of(cluster) as table, table.channel("c") as channel:
+        before = await channel.upsert(rows(0, 1))
+        await before.wait("received")
+        refused = await channel.upsert(rows(1, 2))
+        with pytest.raises(headgate.BatchRefusedError):
+            await refused.wait("received")
+        await cluster.stop_writer(cluster.writers[0])
+        while len(cluster.opens) < 2:
+            await asyncio.sleep(0.001)
+        cluster.knobs.hold_checkpoints = False
+        if number is None:
+            await channel.skip()
+        else:
+            await channel.upsert(rows(number, number + 1), offset=2)
+        await channel.flush()
+    assert ids(cluster) == ([0] if number is None else [0, number])
+
+
 async def test_a_refused_batch_raises_at_the_end_of_the_block_too(cluster: Cluster) -> None:
     cluster.knobs.refuse = refuse_id(0)
     async with table_of(cluster) as table:

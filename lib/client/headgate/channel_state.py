@@ -3,7 +3,7 @@
 Rows wait in entries, in order. One entry is one message. ``_unsent`` entries merge while they wait; the first send fixes their
 boundaries (rule CH1). ``_sent`` entries stay until they are queryable, so that they can be sent again. The end of a stream moves
 all of them back to ``_unsent``; the next ``stream_opened`` drops the committed ones. A refusal moves the refused entry and all
-later ones back, and the channel sends nothing until the caller corrects or skips the refused batch (rule CH2).
+later ones back, where they wait until the caller corrects or skips the refused batch (rule CH2). Those before it are sent on.
 
 Every answer is checked before it is applied. ``_stream_offset`` is the highest offset that the present stream can know: the
 committed offset that it was opened with, then whatever was sent on it. Rows of an older stream are decided before ``opened`` is
@@ -52,6 +52,7 @@ class ChannelState:
     _closing: bool = False
     _pause: float = 0.0
     _one_by_one: bool = False
+    _refused_before: bool = False  # an entry before it, after a break: that waits until the caller has decided on the later one
 
     # --- calls ---
 
@@ -66,7 +67,9 @@ class ChannelState:
         """
         if self.refusal is not None and offset == self.refusal.entry.offset:
             old = self.refusal.entry
-            self._replace_refused(Entry(old.after, row_format, [Piece(offset, rows.size, rows.content)], offset))
+            self._unsent[self._unsent.index(old)] = Entry(old.after, row_format, [Piece(offset, rows.size, rows.content)], offset)
+            self.bytes_in_flight += rows.size - old.size
+            self._resolve()
             return offset
         end = self.last_offset + rows.rows if offset is None else offset
         self._check_grows(end)
@@ -79,8 +82,7 @@ class ChannelState:
         return end
 
     def skip(self, offset: int | None) -> int:
-        """Discards the refused batch and, with ``offset``, the batches up to there; without a refused batch, advances to
-        ``offset``.
+        """Discards the refused batch and, with ``offset``, later ones up to there; without a refused one, advances to ``offset``.
 
         Returns the offset reached. Raises InvalidArgumentError for an offset inside a batch or not above the last one.
         """
@@ -93,16 +95,17 @@ class ChannelState:
             return offset
         first = self.refusal.entry
         end = first.offset if offset is None else offset
-        if end <= self.last_offset and not any(entry.offset == end for entry in self._unsent):
+        if end < first.offset or (end <= self.last_offset and not any(entry.offset == end for entry in self._unsent)):
             raise InvalidArgumentError(
                 f"offset {end} is not the end of a buffered batch",
                 fix=f"Skip to {first.offset}, the end of the refused batch, or to the end of a later one.",
             )
         check_range(end)
-        while self._unsent and self._unsent[0].offset <= end:
-            self.bytes_in_flight -= self._unsent.popleft().size
-        self._unsent.appendleft(Entry(first.after, None, [], end))
-        self.refusal = None
+        kept = [entry for entry in self._unsent if not first.offset <= entry.offset <= end]
+        self.bytes_in_flight -= sum(entry.size for entry in self._unsent) - sum(entry.size for entry in kept)
+        kept.insert(self._unsent.index(first), Entry(first.after, None, [], end))
+        self._unsent = deque(kept)
+        self._resolve()
         self.last_offset = max(self.last_offset, end)
         return end
 
@@ -120,7 +123,8 @@ class ChannelState:
 
     def next_message(self) -> Entry | Control | Pause | None:
         """What to send next on the open stream; None when there is nothing to send or the channel is stopped."""
-        if not self.is_open or self.refusal is not None:
+        refusal = self.refusal
+        if not self.is_open or (refusal is not None and (self._refused_before or self._unsent[0] is refusal.entry)):
             return None
         if self._pause:
             pause, self._pause = Pause(self._pause), 0.0
@@ -133,7 +137,7 @@ class ChannelState:
             self._sent.append(entry)
             self._stream_offset = entry.offset
             return entry
-        if self._closing:
+        if self._closing and refusal is None:
             self._closing = False
             return Control.CLOSE
         return None
@@ -141,7 +145,7 @@ class ChannelState:
     @property
     def awaits_answer(self) -> bool:
         """Whether rows were sent that no answer has acknowledged yet."""
-        return self.is_open and self.refusal is None and self._stream_offset > self.acks.received
+        return self.is_open and self._stream_offset > self.acks.received
 
     def stream_opened(self, incarnation: int, committed: int, allowed_bytes: int, restore: str = "") -> None:
         """Drops committed rows; all others will be sent (again).
@@ -214,6 +218,8 @@ class ChannelState:
         elif len(at_fault.pieces) > 1:
             self._unsent.popleft()
             self._unsent.extendleft(reversed(list(_split(at_fault))))
+        elif self.refusal is not None:
+            self._refused_before = True
         else:
             self.refusal = Refusal(at_fault, error, rows)
 
@@ -225,6 +231,7 @@ class ChannelState:
         self._sent.clear()
         self._flush_sent = False
         self._pause = 0.0
+        self._refused_before = False
         self.acks = self.acks._replace(received=self.acks.durable)
 
     # --- inside ---
@@ -253,10 +260,9 @@ class ChannelState:
             entry.mergeable = False  # sent once: the boundaries stay
         return entry
 
-    def _replace_refused(self, entry: Entry) -> None:
-        self.bytes_in_flight += entry.size - self._unsent.popleft().size
-        self._unsent.appendleft(entry)
+    def _resolve(self) -> None:
         self.refusal = None
+        self._refused_before = False
 
     def _check_grows(self, offset: int) -> None:
         if offset <= self.last_offset:
