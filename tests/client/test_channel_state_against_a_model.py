@@ -48,8 +48,8 @@ class Stream:
     def read(self) -> None:
         batch = self.inbox.popleft()
         if batch.is_skip:
-            if batch.offset > self.accepted:
-                self._accept(batch)
+            assert batch.after == self.accepted, f"a gap or overlap: {batch} after {self.accepted}"
+            self._accept(batch)
         elif batch.offset <= self.accepted:
             self._acknowledge()
         elif batch.after == self.accepted:

@@ -312,6 +312,7 @@ class Stream:
             case "batch":
                 yield from self._batch(request.batch)
             case "skip":
+                assert request.skip.after == self.accepted, f"a gap or overlap: {request.skip} at {self.accepted}"
                 if request.skip.offset > self.accepted:
                     self.accepted = request.skip.offset
                     self.pending.append((self.name, self.accepted, 0, []))

@@ -3,6 +3,7 @@
 from collections import deque
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -178,7 +179,7 @@ def test_a_refusal_behind_a_batch_that_fails_is_answered_behind_it() -> None:
 def test_a_skip_takes_the_channel_behind_a_refused_batch() -> None:
     hold = Hold("c", 1, 1, 0)
     hold.refuse_batch(1, BAD)
-    skip = hold.take_skip(1)
+    skip = hold.take_skip(0, 1)
     assert skip is not None
     behind = send(hold, 1, 2)
     assert behind is not None
@@ -189,8 +190,20 @@ def test_a_skip_takes_the_channel_behind_a_refused_batch() -> None:
 
 def test_a_skip_of_what_was_accepted_does_nothing() -> None:
     hold = Hold("c", 1, 1, 5)
-    assert hold.take_skip(5) is None
+    assert hold.take_skip(4, 5) is None
     assert said(hold) == []
+
+
+@pytest.mark.parametrize(("after", "code"), [(4, errors_pb2.CODE_OFFSET_OVERLAP), (6, errors_pb2.CODE_OFFSET_GAP)])
+def test_ch1_a_skip_that_would_pass_over_other_rows_is_refused(after: int, code: int) -> None:
+    hold = Hold("c", 1, 1, 5)
+    assert hold.take_skip(after, 9) is None
+    assert said(hold) == [("refused", 9, code)]
+    assert hold.take_skip(5, 9) is not None
+
+
+def test_a_skip_of_a_client_that_does_not_say_where_it_stands_is_taken() -> None:
+    assert Hold("c", 1, 1, 5).take_skip(None, 9) is not None
 
 
 def test_the_end_drops_what_is_not_under_way_and_keeps_what_is() -> None:
@@ -222,7 +235,7 @@ def test_what_comes_between_the_end_and_its_client_hearing_of_it_is_not_taken() 
     hold = Hold("c", 1, 1, 0)
     hold.end(BAD)
     assert send(hold, 0, 1) is None
-    assert hold.take_skip(2) is None
+    assert hold.take_skip(0, 2) is None
     assert not hold.uncommitted
     assert not hold.unnoted
     assert said(hold) == [("ended", errors_pb2.CODE_NULL_KEY, 0)]
@@ -302,7 +315,7 @@ def test_whatever_is_sent_the_stored_batches_are_a_chain_and_each_is_answered_on
                 here = queue[-1][1].offset if queue and not queue[-1][1].dropped else hold.accepted
                 note_taken(here, send(hold, here, here + first))
             case "skip":
-                note_taken(-1, hold.take_skip(first))
+                note_taken(-1, hold.take_skip(None, first))
             case "route" if queue:
                 route(fails=bool(first))
             case "barrier":

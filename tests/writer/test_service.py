@@ -214,7 +214,9 @@ async def test_a_batch_that_is_no_arrow_is_refused_with_a_type_and_can_be_skippe
         await channel.say(batch=ingest_pb2.Batch(after=1, offset=2, operation=1, rows=b"no arrow"))
         refused = await channel.refused()
         assert (refused.offset, refused.accepted, refused.error.code) == (2, 1, errors_pb2.CODE_CORRUPT_BATCH)
-        await channel.say(skip=ingest_pb2.Skip(offset=2))
+        await channel.say(skip=ingest_pb2.Skip(after=0, offset=2))
+        assert (await channel.refused()).error.code == errors_pb2.CODE_OFFSET_OVERLAP
+        await channel.say(skip=ingest_pb2.Skip(after=1, offset=2))
         await channel.append(rows(("b", 1, "behind")), after=2)
         await channel.acked(received=3)
         assert await made.commit(1) == {"c": 3}

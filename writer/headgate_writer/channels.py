@@ -84,21 +84,25 @@ class Hold:
             return Disposition.TAKE
         if self._stopped:
             return _after_failed(self._taken)
-        return _overlap(after, offset, self._taken) if after < self._taken else _gap(after, self._taken)
+        return _misplaced(after, offset, self._taken)
 
     def take_batch(self, offset: int, wire_bytes: int, batch: Admitted) -> Entry:
         """Returns the batch's entry for the pipeline. Call it right after ``judge_batch`` returned TAKE."""
         self.in_flight += wire_bytes
         return self._take(Entry(self, offset, wire_bytes, batch))
 
-    def take_skip(self, offset: int) -> Entry | None:
+    def take_skip(self, after: int | None, offset: int) -> Entry | None:
         """Moves on behind a refused batch (rule CH2). Returns its entry for the pipeline, None when there is nothing to skip.
 
-        Also taken where nothing was refused: after a reconnect this hold knows nothing of the refusal.
+        Also taken where nothing was refused: after a reconnect this hold knows nothing of the refusal. Refused where the channel
+        does not stand at ``after`` (rule CH1); None comes from a client that does not say it.
         """
-        if offset > self._taken and not self._ended:
-            return self._take(Entry(self, offset, 0, None))
-        return None
+        if self._ended or offset <= self._taken:
+            return None
+        if after is not None and after != self._taken:
+            self.refuse_batch(offset, _misplaced(after, offset, self._taken))
+            return None
+        return self._take(Entry(self, offset, 0, None))
 
     def refuse_batch(self, offset: int, error: errors_pb2.Error) -> None:
         """Refuses a batch that was not taken: the channel takes no later batch before a corrected one or a skip (rule CH2).
@@ -251,6 +255,10 @@ def _after_failed(accepted: int) -> errors_pb2.Error:
         "an earlier batch of this channel was refused",
         f"Send a corrected batch with after={accepted}, or skip it.",
     )
+
+
+def _misplaced(after: int, offset: int, accepted: int) -> errors_pb2.Error:
+    return _overlap(after, offset, accepted) if after < accepted else _gap(after, accepted)
 
 
 def _overlap(after: int, offset: int, accepted: int) -> errors_pb2.Error:

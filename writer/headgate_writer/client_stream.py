@@ -114,8 +114,7 @@ class ClientStream:
                         self._requests.release()
                         await self._room()
                     case "skip":
-                        if (entry := self._hold.take_skip(request.skip.offset)) is not None:
-                            self._writer.append_entry(entry)
+                        self._skip(request.skip)
                     case "flush":
                         self._ask_checkpoint()
                     case "close":
@@ -131,6 +130,11 @@ class ClientStream:
             self._hold.end(refused.error)
             return True
         return False
+
+    def _skip(self, skip: ingest_pb2.Skip) -> None:
+        after = skip.after if skip.HasField("after") else None
+        if (entry := self._hold.take_skip(after, skip.offset)) is not None:
+            self._writer.append_entry(entry)
 
     async def _batch(self, batch: ingest_pb2.Batch) -> None:
         hold = self._hold

@@ -239,7 +239,7 @@ class ChannelState:
     def _may_send(self, entry: Entry) -> bool:
         """Large batches follow each other at once; small ones wait while one is unanswered, and are merged then.
 
-        A skip waits too: its message names no predecessor, so behind a batch that is refused it would discard that one as well.
+        A skip waits too: an older writer does not look where it begins, and would discard a batch before it that is refused.
         While the table takes no rows every entry waits, or all of them would be sent for one refusal.
         """
         alone = entry.mergeable or entry.row_format is None or self._one_by_one

@@ -93,7 +93,7 @@ class Stream:
             return ingest_pb2.AppendRequest(close=ingest_pb2.CloseChannel())
         row_format = message.row_format
         if row_format is None:
-            return ingest_pb2.AppendRequest(skip=ingest_pb2.Skip(offset=message.offset))
+            return ingest_pb2.AppendRequest(skip=ingest_pb2.Skip(after=message.after, offset=message.offset))
         batch = ingest_pb2.Batch(
             after=message.after,
             offset=message.offset,

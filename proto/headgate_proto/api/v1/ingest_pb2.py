@@ -29,7 +29,7 @@ from headgate_proto.api.v1 import ranges_pb2 as headgate__proto_dot_api_dot_v1_d
 from headgate_proto.api.v1 import tables_pb2 as headgate__proto_dot_api_dot_v1_dot_tables__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"headgate_proto/api/v1/ingest.proto\x12\x0fheadgate.api.v1\x1a\"headgate_proto/api/v1/access.proto\x1a\"headgate_proto/api/v1/errors.proto\x1a!headgate_proto/api/v1/parts.proto\x1a\"headgate_proto/api/v1/ranges.proto\x1a\"headgate_proto/api/v1/tables.proto\"\x98\x02\n\rAppendRequest\x12,\n\x04open\x18\x01 \x01(\x0b\x32\x1c.headgate.api.v1.OpenChannelH\x00\x12\'\n\x05\x62\x61tch\x18\x02 \x01(\x0b\x32\x16.headgate.api.v1.BatchH\x00\x12%\n\x04skip\x18\x03 \x01(\x0b\x32\x15.headgate.api.v1.SkipH\x00\x12\'\n\x05\x66lush\x18\x04 \x01(\x0b\x32\x16.headgate.api.v1.FlushH\x00\x12.\n\x05\x63lose\x18\x05 \x01(\x0b\x32\x1d.headgate.api.v1.CloseChannelH\x00\x12%\n\x04part\x18\x06 \x01(\x0b\x32\x15.headgate.api.v1.PartH\x00\x42\t\n\x07message\"R\n\x0bOpenChannel\x12\r\n\x05table\x18\x01 \x01(\t\x12\x0f\n\x07\x63hannel\x18\x02 \x01(\t\x12#\n\x0bincarnation\x18\x03 \x01(\x04\x42\x0e\xaa\xbb\x18\n\x10\xff\xff\xff\xff\xff\xff\xff\xff\x7f\"\xad\x01\n\x05\x42\x61tch\x12\x1d\n\x05\x61\x66ter\x18\x01 \x01(\x04\x42\x0e\xaa\xbb\x18\n\x10\xff\xff\xff\xff\xff\xff\xff\xff\x7f\x12\x1e\n\x06offset\x18\x02 \x01(\x04\x42\x0e\xaa\xbb\x18\n\x10\xff\xff\xff\xff\xff\xff\xff\xff\x7f\x12-\n\toperation\x18\x03 \x01(\x0e\x32\x1a.headgate.api.v1.Operation\x12\x18\n\x10operation_column\x18\x04 \x01(\t\x12\x0e\n\x06schema\x18\x05 \x01(\x0c\x12\x0c\n\x04rows\x18\x06 \x01(\x0c\"&\n\x04Skip\x12\x1e\n\x06offset\x18\x01 \x01(\x04\x42\x0e\xaa\xbb\x18\n\x10\xff\xff\xff\xff\xff\xff\xff\xff\x7f\"\x07\n\x05\x46lush\"\x0e\n\x0c\x43loseChannel\"\xc3\x01\n\x0e\x41ppendResponse\x12)\n\x06opened\x18\x01 \x01(\x0b\x32\x17.headgate.api.v1.OpenedH\x00\x12%\n\x04\x61\x63ks\x18\x02 \x01(\x0b\x32\x15.headgate.api.v1.AcksH\x00\x12+\n\x07refused\x18\x03 \x01(\x0b\x32\x18.headgate.api.v1.RefusedH\x00\x12\'\n\x05\x65nded\x18\x04 \x01(\x0b\x32\x16.headgate.api.v1.EndedH\x00\x42\t\n\x07message\"\xc7\x01\n\x06Opened\x12#\n\x0bincarnation\x18\x01 \x01(\x04\x42\x0e\xaa\xbb\x18\n\x10\xff\xff\xff\xff\xff\xff\xff\xff\x7f\x12(\n\x10\x63ommitted_offset\x18\x02 \x01(\x04\x42\x0e\xaa\xbb\x18\n\x10\xff\xff\xff\xff\xff\xff\xff\xff\x7f\x12\x30\n\x05table\x18\x03 \x01(\x0b\x32!.headgate.api.v1.TableDescription\x12*\n\x13max_in_flight_bytes\x18\x04 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\x12\x10\n\x08restored\x18\x05 \x01(\t\"l\n\x04\x41\x63ks\x12 \n\x08received\x18\x01 \x01(\x04\x42\x0e\xaa\xbb\x18\n\x10\xff\xff\xff\xff\xff\xff\xff\xff\x7f\x12\x1f\n\x07\x64urable\x18\x02 \x01(\x04\x42\x0e\xaa\xbb\x18\n\x10\xff\xff\xff\xff\xff\xff\xff\xff\x7f\x12!\n\tqueryable\x18\x03 \x01(\x04\x42\x0e\xaa\xbb\x18\n\x10\xff\xff\xff\xff\xff\xff\xff\xff\x7f\"\x80\x01\n\x07Refused\x12\x1e\n\x06offset\x18\x01 \x01(\x04\x42\x0e\xaa\xbb\x18\n\x10\xff\xff\xff\xff\xff\xff\xff\xff\x7f\x12 \n\x08\x61\x63\x63\x65pted\x18\x02 \x01(\x04\x42\x0e\xaa\xbb\x18\n\x10\xff\xff\xff\xff\xff\xff\xff\xff\x7f\x12%\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x16.headgate.api.v1.Error\x12\x0c\n\x04rows\x18\x04 \x01(\x0c\".\n\x05\x45nded\x12%\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x16.headgate.api.v1.Error*g\n\tOperation\x12\x19\n\x15OPERATION_UNSPECIFIED\x10\x00\x12\x14\n\x10OPERATION_UPSERT\x10\x01\x12\x14\n\x10OPERATION_DELETE\x10\x02\x12\x13\n\x0fOPERATION_MIXED\x10\x03\x32\x80\x01\n\rIngestService\x12o\n\x06\x41ppend\x12\x1e.headgate.api.v1.AppendRequest\x1a\x1f.headgate.api.v1.AppendResponse\" \xea\xe0\x18\x1c\x08\x02\x12\nopen.table\"\x0copen.channel(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"headgate_proto/api/v1/ingest.proto\x12\x0fheadgate.api.v1\x1a\"headgate_proto/api/v1/access.proto\x1a\"headgate_proto/api/v1/errors.proto\x1a!headgate_proto/api/v1/parts.proto\x1a\"headgate_proto/api/v1/ranges.proto\x1a\"headgate_proto/api/v1/tables.proto\"\x98\x02\n\rAppendRequest\x12,\n\x04open\x18\x01 \x01(\x0b\x32\x1c.headgate.api.v1.OpenChannelH\x00\x12\'\n\x05\x62\x61tch\x18\x02 \x01(\x0b\x32\x16.headgate.api.v1.BatchH\x00\x12%\n\x04skip\x18\x03 \x01(\x0b\x32\x15.headgate.api.v1.SkipH\x00\x12\'\n\x05\x66lush\x18\x04 \x01(\x0b\x32\x16.headgate.api.v1.FlushH\x00\x12.\n\x05\x63lose\x18\x05 \x01(\x0b\x32\x1d.headgate.api.v1.CloseChannelH\x00\x12%\n\x04part\x18\x06 \x01(\x0b\x32\x15.headgate.api.v1.PartH\x00\x42\t\n\x07message\"R\n\x0bOpenChannel\x12\r\n\x05table\x18\x01 \x01(\t\x12\x0f\n\x07\x63hannel\x18\x02 \x01(\t\x12#\n\x0bincarnation\x18\x03 \x01(\x04\x42\x0e\xaa\xbb\x18\n\x10\xff\xff\xff\xff\xff\xff\xff\xff\x7f\"\xad\x01\n\x05\x42\x61tch\x12\x1d\n\x05\x61\x66ter\x18\x01 \x01(\x04\x42\x0e\xaa\xbb\x18\n\x10\xff\xff\xff\xff\xff\xff\xff\xff\x7f\x12\x1e\n\x06offset\x18\x02 \x01(\x04\x42\x0e\xaa\xbb\x18\n\x10\xff\xff\xff\xff\xff\xff\xff\xff\x7f\x12-\n\toperation\x18\x03 \x01(\x0e\x32\x1a.headgate.api.v1.Operation\x12\x18\n\x10operation_column\x18\x04 \x01(\t\x12\x0e\n\x06schema\x18\x05 \x01(\x0c\x12\x0c\n\x04rows\x18\x06 \x01(\x0c\"T\n\x04Skip\x12\x1e\n\x06offset\x18\x01 \x01(\x04\x42\x0e\xaa\xbb\x18\n\x10\xff\xff\xff\xff\xff\xff\xff\xff\x7f\x12\"\n\x05\x61\x66ter\x18\x02 \x01(\x04\x42\x0e\xaa\xbb\x18\n\x10\xff\xff\xff\xff\xff\xff\xff\xff\x7fH\x00\x88\x01\x01\x42\x08\n\x06_after\"\x07\n\x05\x46lush\"\x0e\n\x0c\x43loseChannel\"\xc3\x01\n\x0e\x41ppendResponse\x12)\n\x06opened\x18\x01 \x01(\x0b\x32\x17.headgate.api.v1.OpenedH\x00\x12%\n\x04\x61\x63ks\x18\x02 \x01(\x0b\x32\x15.headgate.api.v1.AcksH\x00\x12+\n\x07refused\x18\x03 \x01(\x0b\x32\x18.headgate.api.v1.RefusedH\x00\x12\'\n\x05\x65nded\x18\x04 \x01(\x0b\x32\x16.headgate.api.v1.EndedH\x00\x42\t\n\x07message\"\xc7\x01\n\x06Opened\x12#\n\x0bincarnation\x18\x01 \x01(\x04\x42\x0e\xaa\xbb\x18\n\x10\xff\xff\xff\xff\xff\xff\xff\xff\x7f\x12(\n\x10\x63ommitted_offset\x18\x02 \x01(\x04\x42\x0e\xaa\xbb\x18\n\x10\xff\xff\xff\xff\xff\xff\xff\xff\x7f\x12\x30\n\x05table\x18\x03 \x01(\x0b\x32!.headgate.api.v1.TableDescription\x12*\n\x13max_in_flight_bytes\x18\x04 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\x12\x10\n\x08restored\x18\x05 \x01(\t\"l\n\x04\x41\x63ks\x12 \n\x08received\x18\x01 \x01(\x04\x42\x0e\xaa\xbb\x18\n\x10\xff\xff\xff\xff\xff\xff\xff\xff\x7f\x12\x1f\n\x07\x64urable\x18\x02 \x01(\x04\x42\x0e\xaa\xbb\x18\n\x10\xff\xff\xff\xff\xff\xff\xff\xff\x7f\x12!\n\tqueryable\x18\x03 \x01(\x04\x42\x0e\xaa\xbb\x18\n\x10\xff\xff\xff\xff\xff\xff\xff\xff\x7f\"\x80\x01\n\x07Refused\x12\x1e\n\x06offset\x18\x01 \x01(\x04\x42\x0e\xaa\xbb\x18\n\x10\xff\xff\xff\xff\xff\xff\xff\xff\x7f\x12 \n\x08\x61\x63\x63\x65pted\x18\x02 \x01(\x04\x42\x0e\xaa\xbb\x18\n\x10\xff\xff\xff\xff\xff\xff\xff\xff\x7f\x12%\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x16.headgate.api.v1.Error\x12\x0c\n\x04rows\x18\x04 \x01(\x0c\".\n\x05\x45nded\x12%\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x16.headgate.api.v1.Error*g\n\tOperation\x12\x19\n\x15OPERATION_UNSPECIFIED\x10\x00\x12\x14\n\x10OPERATION_UPSERT\x10\x01\x12\x14\n\x10OPERATION_DELETE\x10\x02\x12\x13\n\x0fOPERATION_MIXED\x10\x03\x32\x80\x01\n\rIngestService\x12o\n\x06\x41ppend\x12\x1e.headgate.api.v1.AppendRequest\x1a\x1f.headgate.api.v1.AppendResponse\" \xea\xe0\x18\x1c\x08\x02\x12\nopen.table\"\x0copen.channel(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -44,6 +44,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_BATCH'].fields_by_name['offset']._serialized_options = b'\252\273\030\n\020\377\377\377\377\377\377\377\377\177'
   _globals['_SKIP'].fields_by_name['offset']._loaded_options = None
   _globals['_SKIP'].fields_by_name['offset']._serialized_options = b'\252\273\030\n\020\377\377\377\377\377\377\377\377\177'
+  _globals['_SKIP'].fields_by_name['after']._loaded_options = None
+  _globals['_SKIP'].fields_by_name['after']._serialized_options = b'\252\273\030\n\020\377\377\377\377\377\377\377\377\177'
   _globals['_OPENED'].fields_by_name['incarnation']._loaded_options = None
   _globals['_OPENED'].fields_by_name['incarnation']._serialized_options = b'\252\273\030\n\020\377\377\377\377\377\377\377\377\177'
   _globals['_OPENED'].fields_by_name['committed_offset']._loaded_options = None
@@ -62,8 +64,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_REFUSED'].fields_by_name['accepted']._serialized_options = b'\252\273\030\n\020\377\377\377\377\377\377\377\377\177'
   _globals['_INGESTSERVICE'].methods_by_name['Append']._loaded_options = None
   _globals['_INGESTSERVICE'].methods_by_name['Append']._serialized_options = b'\352\340\030\034\010\002\022\nopen.table\"\014open.channel'
-  _globals['_OPERATION']._serialized_start=1531
-  _globals['_OPERATION']._serialized_end=1634
+  _globals['_OPERATION']._serialized_start=1577
+  _globals['_OPERATION']._serialized_end=1680
   _globals['_APPENDREQUEST']._serialized_start=235
   _globals['_APPENDREQUEST']._serialized_end=515
   _globals['_OPENCHANNEL']._serialized_start=517
@@ -71,21 +73,21 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_BATCH']._serialized_start=602
   _globals['_BATCH']._serialized_end=775
   _globals['_SKIP']._serialized_start=777
-  _globals['_SKIP']._serialized_end=815
-  _globals['_FLUSH']._serialized_start=817
-  _globals['_FLUSH']._serialized_end=824
-  _globals['_CLOSECHANNEL']._serialized_start=826
-  _globals['_CLOSECHANNEL']._serialized_end=840
-  _globals['_APPENDRESPONSE']._serialized_start=843
-  _globals['_APPENDRESPONSE']._serialized_end=1038
-  _globals['_OPENED']._serialized_start=1041
-  _globals['_OPENED']._serialized_end=1240
-  _globals['_ACKS']._serialized_start=1242
-  _globals['_ACKS']._serialized_end=1350
-  _globals['_REFUSED']._serialized_start=1353
-  _globals['_REFUSED']._serialized_end=1481
-  _globals['_ENDED']._serialized_start=1483
-  _globals['_ENDED']._serialized_end=1529
-  _globals['_INGESTSERVICE']._serialized_start=1637
-  _globals['_INGESTSERVICE']._serialized_end=1765
+  _globals['_SKIP']._serialized_end=861
+  _globals['_FLUSH']._serialized_start=863
+  _globals['_FLUSH']._serialized_end=870
+  _globals['_CLOSECHANNEL']._serialized_start=872
+  _globals['_CLOSECHANNEL']._serialized_end=886
+  _globals['_APPENDRESPONSE']._serialized_start=889
+  _globals['_APPENDRESPONSE']._serialized_end=1084
+  _globals['_OPENED']._serialized_start=1087
+  _globals['_OPENED']._serialized_end=1286
+  _globals['_ACKS']._serialized_start=1288
+  _globals['_ACKS']._serialized_end=1396
+  _globals['_REFUSED']._serialized_start=1399
+  _globals['_REFUSED']._serialized_end=1527
+  _globals['_ENDED']._serialized_start=1529
+  _globals['_ENDED']._serialized_end=1575
+  _globals['_INGESTSERVICE']._serialized_start=1683
+  _globals['_INGESTSERVICE']._serialized_end=1811
 # @@protoc_insertion_point(module_scope)
