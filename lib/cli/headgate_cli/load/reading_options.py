@@ -1,5 +1,6 @@
 """Options of `headgate load` that describe a file."""
 
+import csv
 import functools
 from collections.abc import Callable
 from pathlib import Path
@@ -37,6 +38,7 @@ def reading_options(command: Callable[..., object]) -> Callable[..., object]:
         timezone: str,
         casts: tuple[str, ...],
         renames: tuple[str, ...],
+        select: str,
         sample_rows: int,
         on_error: str,
         max_errors: int,
@@ -63,6 +65,7 @@ def reading_options(command: Callable[..., object]) -> Callable[..., object]:
             casts=tuple(map(_cast, casts)),
             sample_rows=sample_rows,
             renames=tuple(map(_rename, renames)),
+            select=_select(select),
             skip_bad=on_error != "stop",
             max_errors=max_errors,
             reject_file=_reject_file(on_error, quote),
@@ -107,6 +110,14 @@ def _rename(text: str) -> tuple[str, str]:
     return name, new.strip()
 
 
+def _select(text: str) -> tuple[str, ...]:
+    """Names between commas; one with a comma stands in quotes."""
+    names = tuple(name.strip() for row in csv.reader([text], skipinitialspace=True) for name in row) if text else ()
+    if twice := [name for name in names if names.count(name) > 1 or not name]:
+        raise click.UsageError(f"--select {text}: " + (f"{twice[0]} stands there twice" if twice[0] else "a name is empty"))
+    return names
+
+
 _OPTIONS = (
     click.option("--delimiter", default="", help="Of a CSV: one character, or tab. [found]"),
     click.option("--quote", default='"', show_default=True, help="Quotation mark of a CSV."),
@@ -131,5 +142,6 @@ _OPTIONS = (
         "--max-errors", default=1000, show_default=True, type=click.IntRange(0), help="Bad rows a file before it stops."
     ),
     click.option("--rename", "renames", multiple=True, metavar="COLUMN=NAME", help="Another name in the table; may be repeated."),
+    click.option("--select", default="", metavar="COLUMNS", help="Load these columns of the file alone, in this order. [all]"),
     click.option("--sample-rows", default=0, type=click.IntRange(0), help="Rows that types are inferred from. [all]"),
 )

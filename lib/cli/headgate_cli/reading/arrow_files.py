@@ -1,7 +1,7 @@
 """Parquet, ORC and Arrow IPC: files that know their types."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 from headgate_cli.reading.source import PIECE_ROWS, FileBatch, Source, numbered
 
 
-def open_parquet(path: Path) -> Source:
-    """A Parquet file's rows; row groups before the skipped rows are not read."""
+def open_parquet(path: Path, select: Sequence[str] = ()) -> Source:
+    """A Parquet file's rows; row groups before the skipped rows are not read, nor columns beside those of ``select``."""
     file = pq.ParquetFile(path, memory_map=False, coerce_int96_timestamp_unit="us")
     counts = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
 
@@ -22,7 +22,7 @@ def open_parquet(path: Path) -> Source:
             before += counts[first]
             first += 1
         groups = list(range(first, len(counts)))
-        rows = file.iter_batches(batch_size=PIECE_ROWS, row_groups=groups) if groups else ()
+        rows = file.iter_batches(batch_size=PIECE_ROWS, row_groups=groups, columns=list(select) or None) if groups else ()
         for batch, ahead, _ in numbered(rows, int, before):
             yield FileBatch(batch, ahead, ahead + batch.num_rows)
 

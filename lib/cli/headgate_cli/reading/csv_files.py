@@ -13,6 +13,7 @@ from headgate_cli.failures import CommandError
 from headgate_cli.reading.bad_rows import BadRows, csv_line
 from headgate_cli.reading.inference import ColumnInference
 from headgate_cli.reading.options import ReadOptions
+from headgate_cli.reading.selecting import check_selected, selected
 from headgate_cli.reading.source import BLOCK_BYTES, FileBatch, Source, numbered, refused
 from headgate_cli.reading.streams import TextStream
 from headgate_cli.reading.typed import typed
@@ -191,7 +192,10 @@ def open_csv(path: Path, types: pa.Schema | None, options: ReadOptions, bad: Bad
         return TextStream(path, options.encoding)
 
     file = CsvFile(path, stream, options)
+    check_selected(path, file.names, options.select)
     known = {field.name: field.type for field in types or ()} | dict(options.casts)
+    if options.select:  # what is not loaded stays text, and may be ambiguous; a rejected line has it
+        known |= {name: pa.string() for name in file.names if name not in options.select}
     schema = file.infer(known)
     kinds = {field.name: field.type for field in schema if not pa.types.is_null(field.type)}
 
@@ -204,7 +208,7 @@ def open_csv(path: Path, types: pa.Schema | None, options: ReadOptions, bad: Bad
         return typed(path, file.batches(taken), kinds, options, leave_out)
 
     header = csv_line(pa.RecordBatch.from_pylist([dict(zip(file.names, file.names, strict=True))]), file.delimiter)
-    return Source(path, schema, path.stat().st_size, "bytes", batches, header)
+    return selected(Source(path, schema, path.stat().st_size, "bytes", batches, header), options.select)
 
 
 def _is_typed(kind: pa.DataType) -> bool:

@@ -10,9 +10,10 @@ import pyarrow.types as pat
 from headgate_cli.failures import CommandError
 from headgate_cli.reading.inference import TIMES, ColumnInference
 from headgate_cli.reading.json_text import JsonBlock, json_blocks
-from headgate_cli.reading.json_types import MixedError, altered, inferred, merged, parsed
+from headgate_cli.reading.json_types import MixedError, Unexpected, altered, inferred, merged, parsed, without_others
 from headgate_cli.reading.nested import nested
 from headgate_cli.reading.options import ReadOptions
+from headgate_cli.reading.selecting import selected
 from headgate_cli.reading.source import FileBatch, Source, refused
 from headgate_cli.reading.text_values import Array, MisfitError, convert
 from headgate_cli.reading.typed import misfit_error
@@ -28,6 +29,7 @@ class JsonFile:
         self._path = path
         self._options = options
         self._texts = tuple(name for name, kind in options.casts if pat.is_string(kind))
+        self._others: Unexpected = "ignore" if options.select else "error"
 
     def blocks(self) -> Iterator[JsonBlock]:
         """The file's objects, one a line."""
@@ -43,10 +45,10 @@ class JsonFile:
         before = 0
         for block in self.blocks():
             try:
-                rows, found = inferred(block.lines, found)
+                rows, found = self._inferred(block.lines, found)
             except (MixedError, pa.ArrowException) as error:
                 raise self._wrong_block(block.lines, error, before) from error
-            for field in rows.schema:
+            for field in self._chosen(rows.schema):
                 if pat.is_string(field.type) and field.name not in known.names:
                     texts = _without_words(rows.column(field.name), self._options)
                     texts = pc.if_else(pc.equal(texts, ""), "a text", texts)  # in JSON, an empty text is not nothing
@@ -56,6 +58,19 @@ class JsonFile:
                 break
         kinds = {field.name: field.type for field in found} | {name: each.kind(name) for name, each in columns.items()}
         return pa.schema([(name, known.field(name).type if name in known.names else kind) for name, kind in kinds.items()])
+
+    def _inferred(self, lines: bytes, found: pa.Schema) -> tuple[pa.RecordBatch, pa.Schema]:
+        try:
+            return inferred(lines, found)
+        except MixedError as error:
+            if not self._options.select or error.name in self._options.select:
+                raise
+            return inferred(without_others(lines, self._options.select), found)
+
+    def _chosen(self, schema: pa.Schema) -> pa.Schema:
+        """What is loaded of ``schema``."""
+        names = self._options.select
+        return pa.schema([schema.field(name) for name in names if name in schema.names]) if names else schema
 
     def first_columns(self, known: pa.Schema) -> pa.Schema:
         """``known`` with the columns of the first rows: enough where a table's types hold, since a later field is an error."""
@@ -67,12 +82,12 @@ class JsonFile:
 
     def batches(self, schema: pa.Schema) -> Iterator[FileBatch]:
         """All rows with the types of ``schema``. Raises CommandError for a row with another column or no equal value."""
-        written = _as_written(schema)
-        kinds = {field.name: field.type for field in schema if field.type != written.field(field.name).type}
+        written = _as_written(self._chosen(schema))
+        kinds = {field.name: field.type for field in self._chosen(schema) if field.type != written.field(field.name).type}
         before = 0
         for block in self.blocks():
             try:
-                rows = parsed(block.lines, written, infer=False)
+                rows = parsed(block.lines, written, self._others)
             except (MixedError, pa.ArrowException) as error:
                 raise self._wrong_row(block.lines, written, before) from error
             for at, name, number in altered(block.lines, rows):
@@ -96,7 +111,7 @@ class JsonFile:
     def _wrong_block(self, lines: bytes, error: Exception, before: int) -> CommandError:
         """The error of a block whose rows, each for itself, may be right."""
         rows = [line for line in lines.split(b"\n") if line.strip()]
-        broken = next((at for at, line in enumerate(rows) if _why(line, None)), None)
+        broken = next((at for at, line in enumerate(rows) if self._why(line, None)), None)
         if broken is not None:
             return self._wrong_row(rows[broken], None, before + broken)
         if isinstance(error, MixedError):
@@ -108,17 +123,41 @@ class JsonFile:
         left = [line for line in lines.split(b"\n") if line.strip()]
         while len(left) > 1:
             half = len(left) // 2
-            if _why(b"\n".join(left[:half]), written):
+            if self._why(b"\n".join(left[:half]), written):
                 left = left[:half]
             else:
                 before += half
                 left = left[half:]
-        why = _why(left[0], written)
-        name, value = _misfit(left[0], written)
+        why = self._why(left[0], written)
+        name, value = self._misfit(left[0], written)
         where = f"row {before + 1}" + (f", column {name!r}: {value}" if name else "")
         if written is not None and name and name not in written.names:
             return refused(f"{self._path.name}: {where}: neither the table nor the rows before have this column", _CORRECT)
         return refused(f"{self._path.name}: {where}: {why}", _CORRECT.replace("COLUMN", name or "COLUMN"))
+
+    def _why(self, lines: bytes, written: pa.Schema | None) -> str:
+        """Why lines cannot be read; empty if they can."""
+        try:
+            parsed(lines, written, "infer" if written is None else self._others)
+        except MixedError as error:
+            return str(error)
+        except pa.ArrowException as error:
+            return str(error).partition("\n")[0].removeprefix("JSON parse error: ").removesuffix(" in row 0")
+        return ""
+
+    def _misfit(self, line: bytes, written: pa.Schema | None) -> tuple[str, str]:
+        """The first column of a row that cannot be read, and its value; empty where the row is no object."""
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            return "", ""
+        if not isinstance(row, dict):
+            return "", ""
+        for name, value in row.items():
+            alone = None if written is None else pa.schema([field for field in written if field.name == name])
+            if self._why(json.dumps({name: value}).encode(), alone):
+                return name, json.dumps(value)[:80]
+        return "", ""
 
 
 def open_json(path: Path, types: pa.Schema | None, options: ReadOptions) -> Source:
@@ -127,7 +166,7 @@ def open_json(path: Path, types: pa.Schema | None, options: ReadOptions) -> Sour
     known = {field.name: field.type for field in types or ()} | dict(options.casts)
     given = pa.schema(list(known.items()))
     schema = file.infer(given) if types is None else file.first_columns(given)
-    return Source(path, schema, path.stat().st_size, "bytes", lambda _skip: file.batches(schema))
+    return selected(Source(path, schema, path.stat().st_size, "bytes", lambda _skip: file.batches(schema)), options.select)
 
 
 def _as_written(schema: pa.Schema) -> pa.Schema:
@@ -163,29 +202,3 @@ def _without_words(column: Array, options: ReadOptions) -> Array:
     if not words:
         return column
     return pc.if_else(pc.is_in(column, value_set=pa.array(words)), pa.scalar(None, pa.string()), column)
-
-
-def _why(lines: bytes, written: pa.Schema | None) -> str:
-    """Why lines cannot be read; empty if they can."""
-    try:
-        parsed(lines, written, infer=written is None)
-    except MixedError as error:
-        return str(error)
-    except pa.ArrowException as error:
-        return str(error).partition("\n")[0].removeprefix("JSON parse error: ").removesuffix(" in row 0")
-    return ""
-
-
-def _misfit(line: bytes, written: pa.Schema | None) -> tuple[str, str]:
-    """The first column of a row that cannot be read, and its value; empty where the row is no object."""
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError):
-        return "", ""
-    if not isinstance(row, dict):
-        return "", ""
-    for name, value in row.items():
-        alone = None if written is None else pa.schema([field for field in written if field.name == name])
-        if _why(json.dumps({name: value}).encode(), alone):
-            return name, json.dumps(value)[:80]
-    return "", ""

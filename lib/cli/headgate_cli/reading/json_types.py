@@ -3,8 +3,8 @@
 import io
 import json
 import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Collection, Iterator
+from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 import pyarrow.json as pa_json
@@ -25,13 +25,16 @@ class MixedError(Exception):
         self.name = name
 
 
-def parsed(lines: bytes, schema: pa.Schema | None, *, infer: bool) -> pa.RecordBatch:
-    """The rows of ``lines``. ``infer``: whether fields that ``schema`` lacks become columns, else they are an error.
+Unexpected: TypeAlias = Literal["infer", "error", "ignore"]
+
+
+def parsed(lines: bytes, schema: pa.Schema | None, unexpected: Unexpected = "infer") -> pa.RecordBatch:
+    """The rows of ``lines``. ``unexpected``: whether fields that ``schema`` lacks become columns, are an error or left out.
 
     Raises pa.ArrowException, MixedError.
     """
     read = pa_json.ReadOptions(block_size=len(lines) + 1024, use_threads=False)
-    options = pa_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="infer" if infer else "error")
+    options = pa_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior=unexpected)
     try:
         table = pa_json.read_json(io.BytesIO(lines), read_options=read, parse_options=options)
     except pa.ArrowInvalid as error:
@@ -47,13 +50,19 @@ def inferred(lines: bytes, known: pa.Schema) -> tuple[pa.RecordBatch, pa.Schema]
     Texts stay texts, also those that look like times. Raises pa.ArrowException, MixedError.
     """
     try:
-        rows = parsed(lines, _settled(known), infer=True)
+        rows = parsed(lines, _settled(known))
     except (pa.ArrowInvalid, MixedError):
         rows = None
     if rows is None or any(_has_times(kind) for kind in rows.schema.types):
-        known = merged(known, parsed(lines, None, infer=True).schema)
-        rows = parsed(lines, _settled(known), infer=True)
+        known = merged(known, parsed(lines, None).schema)
+        rows = parsed(lines, _settled(known))
     return rows, merged(known, rows.schema)
+
+
+def without_others(lines: bytes, names: Collection[str]) -> bytes:
+    """``lines`` with the fields ``names`` alone, for types: their values stay of the same kind, digits of numbers may go."""
+    rows = (json.loads(line) for line in lines.split(b"\n") if line.strip())
+    return b"\n".join(json.dumps({name: row[name] for name in names if name in row}).encode() for row in rows)
 
 
 def merged(one: pa.Schema, other: pa.Schema) -> pa.Schema:

@@ -14,7 +14,8 @@ class ReadOptions:
     quotes that mean null. ``decimal``, ``thousands``: marks in numbers. ``true_words``, ``false_words``: beside true and false.
     ``date_format``, ``timestamp_format``: for strptime. ``timezone``: of times without a zone. ``casts``: columns and the types
     they are read as. ``sample_rows``: rows from which types are inferred, 0 for all. ``renames``: pairs
-    of a column's name in the file and in the table; all else here has the file's names. ``skip_bad``: whether rows of a CSV that
+    of a column's name in the file and in the table; all else here has the file's names. ``select``: the columns that are loaded,
+    in this order; empty for all. ``skip_bad``: whether rows of a CSV that
     cannot be read are left out, ``max_errors`` of a file, and written to ``reject_file``.
     """
 
@@ -36,6 +37,7 @@ class ReadOptions:
     casts: tuple[tuple[str, pa.DataType], ...] = ()
     sample_rows: int = 0
     renames: tuple[tuple[str, str], ...] = ()
+    select: tuple[str, ...] = ()
     skip_bad: bool = False
     max_errors: int = 1000
     reject_file: str = ""

@@ -13,6 +13,7 @@ from headgate_cli.reading.csv_files import open_csv
 from headgate_cli.reading.json_files import open_json
 from headgate_cli.reading.options import ReadOptions
 from headgate_cli.reading.renaming import file_names, renamed
+from headgate_cli.reading.selecting import selected
 from headgate_cli.reading.source import Source, unreadable
 from headgate_cli.reading.widening import widened
 
@@ -67,7 +68,7 @@ def open_source(
         elif kind == "jsonl":
             source = open_json(path, given, options)
         else:
-            source = widened(_typed_file(path, kind), options)
+            source = widened(selected(_typed_file(path, kind, options), options.select), options)
         return renamed(source, options.renames) if options.renames else source
     except pa.ArrowException as error:
         raise unreadable(path, error) from error
@@ -77,10 +78,12 @@ def open_source(
         ) from error
 
 
-def _typed_file(path: Path, kind: str) -> Source:
+def _typed_file(path: Path, kind: str, options: ReadOptions) -> Source:
     """A file of a format that knows its types."""
     if kind == "avro":
         from headgate_cli.reading.avro_files import open_avro  # costs other commands nothing
 
         return open_avro(path)
-    return {"parquet": open_parquet, "orc": open_orc, "arrow": open_arrow}[kind](path)
+    if kind == "parquet":
+        return open_parquet(path, options.select)
+    return open_orc(path) if kind == "orc" else open_arrow(path)
