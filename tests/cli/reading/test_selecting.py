@@ -74,7 +74,7 @@ def test_a_name_that_is_not_there_is_refused_with_the_nearest(suffix: str, given
         open_source(path, suffix, None, ReadOptions(select=("id", given)))
     assert "--select" in refused.value.fix
     assert "id, Full Name, n" in refused.value.fix
-    with pytest.raises(CommandError, match="has no column 'quite another'$"):
+    with pytest.raises(CommandError, match=r"has no column 'quite another'$"):
         open_source(path, suffix, None, ReadOptions(select=("quite another",)))
 
 

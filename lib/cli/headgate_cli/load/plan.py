@@ -34,7 +34,7 @@ def schema_of_files(files: Sequence[Path], kind: str | None, reading: ReadOption
         for field in schema:
             found[field.name] = _wider(found.get(field.name, pa.null()), field, path)
             nullable[field.name] = nullable.get(field.name, False) or field.nullable
-    check_names(list(found), files[0].name)
+    check_names(list(found), files[0].name, reading.sql)
     return pa.schema([pa.field(name, _made(kind), nullable[name]) for name, kind in found.items()])
 
 
@@ -50,7 +50,7 @@ def _wider(one: pa.DataType, field: "pa.Field[pa.DataType]", path: Path) -> pa.D
         return other
     raise refused(
         f"{path.name}: column {field.name!r} is {other}, and {one} in the files before",
-        f"Give the type that takes both, such as --cast '{field.name}=string'.",
+        f"Give the type that takes both, such as --cast '{field.name}=string', with --sql in the SQL.",
     )
 
 

@@ -3,6 +3,7 @@
 import csv
 import functools
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -17,6 +18,11 @@ _TAB = {"\\t": "\t", "tab": "\t"}
 
 def reading_options(command: Callable[..., object]) -> Callable[..., object]:
     """Options that give a command ``reading``: a ReadOptions. Raises click.UsageError for what no file can have."""
+    return _form_options(_column_options(command))
+
+
+def _form_options(command: Callable[..., object]) -> Callable[..., object]:
+    """Options about the text of a file and the values in it."""
 
     @functools.wraps(command)
     def with_reading(
@@ -36,12 +42,6 @@ def reading_options(command: Callable[..., object]) -> Callable[..., object]:
         date_format: str,
         timestamp_format: str,
         timezone: str,
-        casts: tuple[str, ...],
-        renames: tuple[str, ...],
-        select: str,
-        sample_rows: int,
-        on_error: str,
-        max_errors: int,
         **named: object,
     ) -> object:
         check_encoding(encoding)
@@ -62,17 +62,48 @@ def reading_options(command: Callable[..., object]) -> Callable[..., object]:
             date_format=date_format,
             timestamp_format=timestamp_format,
             timezone=timezone,
-            casts=tuple(map(_cast, casts)),
-            sample_rows=sample_rows,
-            renames=tuple(map(_rename, renames)),
-            select=_select(select),
-            skip_bad=on_error != "stop",
-            max_errors=max_errors,
-            reject_file=_reject_file(on_error, quote),
         )
         return command(*arguments, reading=reading, **named)
 
-    for option in reversed(_OPTIONS):
+    for option in reversed(_FORM_OPTIONS):
+        with_reading = option(with_reading)
+    return with_reading
+
+
+def _column_options(command: Callable[..., object]) -> Callable[..., object]:
+    """Options about columns and rows."""
+
+    @functools.wraps(command)
+    def with_reading(
+        *arguments: object,
+        reading: ReadOptions,
+        casts: tuple[str, ...],
+        renames: tuple[str, ...],
+        select: str,
+        sql: str,
+        sql_memory: int,
+        sample_rows: int,
+        on_error: str,
+        max_errors: int,
+        **named: object,
+    ) -> object:
+        if sql and (select or renames):
+            raise click.UsageError('--sql chooses and names columns itself: SELECT "Order ID" AS order_id FROM input')
+        whole = replace(
+            reading,
+            casts=tuple(map(_cast, casts)),
+            renames=tuple(map(_rename, renames)),
+            select=_select(select),
+            sql=sql,
+            sql_memory_mb=sql_memory,
+            sample_rows=sample_rows,
+            skip_bad=on_error != "stop",
+            max_errors=max_errors,
+            reject_file=_reject_file(on_error, reading.quote),
+        )
+        return command(*arguments, reading=whole, **named)
+
+    for option in reversed(_COLUMN_OPTIONS):
         with_reading = option(with_reading)
     return with_reading
 
@@ -118,7 +149,7 @@ def _select(text: str) -> tuple[str, ...]:
     return names
 
 
-_OPTIONS = (
+_FORM_OPTIONS = (
     click.option("--delimiter", default="", help="Of a CSV: one character, or tab. [found]"),
     click.option("--quote", default='"', show_default=True, help="Quotation mark of a CSV."),
     click.option("--escape", default="", help="Of a CSV: character before a quotation mark that is part of a value."),
@@ -134,6 +165,8 @@ _OPTIONS = (
     click.option("--date-format", default="", help="Of dates, such as %d/%m/%Y. [ISO, or dots: 31.12.2026]"),
     click.option("--timestamp-format", default="", help="Of times, such as '%m/%d/%Y %I:%M %p'. [ISO, or dots]"),
     click.option("--timezone", default="", help="Zone of times that name none, such as UTC or Europe/Berlin. [refused]"),
+)
+_COLUMN_OPTIONS = (
     click.option("--cast", "casts", multiple=True, metavar="COLUMN=TYPE", help="Type of a column; may be repeated."),
     click.option(
         "--on-error", default="stop", show_default=True, metavar="HOW", help="Bad rows of a CSV: stop, skip, reject:FILE."
@@ -143,5 +176,13 @@ _OPTIONS = (
     ),
     click.option("--rename", "renames", multiple=True, metavar="COLUMN=NAME", help="Another name in the table; may be repeated."),
     click.option("--select", default="", metavar="COLUMNS", help="Load these columns of the file alone, in this order. [all]"),
+    click.option("--sql", default="", help="Load what this SELECT of DuckDB's makes of the file's rows: 'select … from input'."),
+    click.option(
+        "--sql-memory",
+        default=1024,
+        show_default=True,
+        type=click.IntRange(64),
+        help="MiB for --sql, beside those of the load; sorting, grouping and joining need them.",
+    ),
     click.option("--sample-rows", default=0, type=click.IntRange(0), help="Rows that types are inferred from. [all]"),
 )

@@ -17,18 +17,25 @@ class BadRows:
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
         self._texts: list[str] = []
+        self._known: set[str] = set()
         self.errors: list[CommandError] = []
         """Why each row was left out."""
 
     def take(self, error: CommandError, text: str) -> None:
-        """Leaves a row out. ``text``: its line. Raises ``error`` where the first one ends the load, or one for too many."""
+        """Leaves a row out. ``text``: its line. Raises ``error`` where the first one ends the load, or one for too many.
+
+        A row that was left out counts once, also when SQL reads the file several times.
+        """
         if not self._options.skip_bad:
             raise error
+        if error.message in self._known:
+            return
         if len(self.errors) >= self._options.max_errors:
             raise refused(
                 f"{error.message}; {len(self.errors)} bad rows were left out before it, and --max-errors allows no more",
                 f"{error.fix} Or allow more: --max-errors {10 * max(1, self._options.max_errors)}.",
             )
+        self._known.add(error.message)
         self.errors.append(error)
         self._texts.append(text)
 

@@ -1,6 +1,7 @@
 """How a file is read: what the user says of it. All of it changes rows, so all of it belongs to a load's identity."""
 
 from dataclasses import dataclass
+from importlib.metadata import version
 
 import pyarrow as pa
 
@@ -15,8 +16,8 @@ class ReadOptions:
     ``date_format``, ``timestamp_format``: for strptime. ``timezone``: of times without a zone. ``casts``: columns and the types
     they are read as. ``sample_rows``: rows from which types are inferred, 0 for all. ``renames``: pairs
     of a column's name in the file and in the table; all else here has the file's names. ``select``: the columns that are loaded,
-    in this order; empty for all. ``skip_bad``: whether rows of a CSV that
-    cannot be read are left out, ``max_errors`` of a file, and written to ``reject_file``.
+    in this order; empty for all. ``sql``: a SELECT of DuckDB's from ``input``, with ``sql_memory_mb`` MiB. ``skip_bad``: whether
+    rows of a CSV that cannot be read are left out, ``max_errors`` of a file, and written to ``reject_file``.
     """
 
     delimiter: str = ""
@@ -38,15 +39,21 @@ class ReadOptions:
     sample_rows: int = 0
     renames: tuple[tuple[str, str], ...] = ()
     select: tuple[str, ...] = ()
+    sql: str = ""
+    sql_memory_mb: int = 1024
     skip_bad: bool = False
     max_errors: int = 1000
     reject_file: str = ""
 
     def identity(self) -> str:
-        """A text that differs where rows may differ. The sample chooses types of a new table, never rows."""
+        """A text that differs where rows may differ. The sample chooses types of a new table, never rows.
+
+        With ``sql``, another version of DuckDB or other memory may give the rows in another order.
+        """
         fields = [name for name in self.__slots__ if name not in _SAME_ROWS and getattr(self, name) != getattr(_PLAIN, name)]
-        return repr([(name, str(getattr(self, name))) for name in fields])
+        engine = [("duckdb", version("duckdb")), ("memory", str(self.sql_memory_mb))] if self.sql else []
+        return repr([*((name, str(getattr(self, name))) for name in fields), *engine])
 
 
-_SAME_ROWS = ("sample_rows", "max_errors", "reject_file")
+_SAME_ROWS = ("sample_rows", "sql_memory_mb", "max_errors", "reject_file")
 _PLAIN = ReadOptions()

@@ -36,11 +36,12 @@ def renamed(source: Source, renames: Renames) -> Source:
     return replace(source, schema=schema, batches=batches)
 
 
-def check_names(names: Sequence[str], file: str) -> None:
-    """Raises CommandError for names that no table has, with options that give them others."""
+def check_names(names: Sequence[str], file: str, sql: str = "") -> None:
+    """Raises CommandError for names that no table has, with options that give them others. ``sql``: what made the columns."""
     if odd := [name for name in names if not _LEGAL.fullmatch(name)]:
         options = " ".join(f"--rename '{name}={_legal(name)}'" for name in odd)
-        raise refused(f"{file}: a table has no column {odd[0]!r}: a name has letters, digits and _ alone", f"Give {options}.")
+        fix = f"Give it another one in the SQL: AS {_legal(odd[0])}." if sql else f"Give {options}."
+        raise refused(f"{file}: a table has no column {odd[0]!r}: a name has letters, digits and _ alone", fix)
 
 
 def _legal(name: str) -> str:

@@ -1,5 +1,6 @@
 """Opens a file of any format that `headgate load` takes."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -61,13 +62,12 @@ def open_source(
 
     ``bad`` takes the rows of a CSV that cannot be read. Raises CommandError when the file cannot be read.
     """
-    given = file_names(types, options.renames)
     try:
-        if kind == "csv":
-            source = open_csv(path, given, options, bad)
-        elif kind == "jsonl":
-            source = open_json(path, given, options)
-        else:
+        if options.sql:
+            return _queried(path, kind, options, bad)
+        given = file_names(types, options.renames)
+        source = _text_file(path, kind, given, options, bad)
+        if source is None:
             source = widened(selected(_typed_file(path, kind, options), options.select), options)
         return renamed(source, options.renames) if options.renames else source
     except pa.ArrowException as error:
@@ -76,6 +76,23 @@ def open_source(
         raise CommandError(
             f"{path}: {error.strerror or error}", fix="Check the path and its permissions.", code=ExitCode.FIX_CALL
         ) from error
+
+
+def _queried(path: Path, kind: str, options: ReadOptions, bad: BadRows | None) -> Source:
+    """What the SQL makes of a file, whose columns have its own types and those of ``casts``; a table's hold for the result."""
+    from headgate_cli.reading.sql import queried
+
+    source = _text_file(path, kind, None, options, bad)
+    if source is None:
+        source = widened(_typed_file(path, kind, options), options, only_casts=True)
+    return widened(queried(source, options), replace(options, casts=()))
+
+
+def _text_file(path: Path, kind: str, types: pa.Schema | None, options: ReadOptions, bad: BadRows | None) -> Source | None:
+    """A CSV's or a JSON file's rows; None for other formats."""
+    if kind == "csv":
+        return open_csv(path, types, options, bad)
+    return open_json(path, types, options) if kind == "jsonl" else None
 
 
 def _typed_file(path: Path, kind: str, options: ReadOptions) -> Source:

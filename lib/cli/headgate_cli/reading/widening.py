@@ -27,18 +27,19 @@ _WIDER: dict[pa.DataType, pa.DataType] = {
 }
 
 
-def widened(source: Source, options: ReadOptions) -> Source:
-    """``source`` with types that a table holds. Values stay equal: one that would not is an error with row and column.
+def widened(source: Source, options: ReadOptions, *, only_casts: bool = False) -> Source:
+    """``source`` with types that a table holds; ``only_casts``: with those of ``casts``, and its own beside them.
 
+    Values stay equal: one that would not is an error with row and column.
     Whole microseconds of nanoseconds and a uint64 below 2**63 pass. ``casts`` may cut digits of times and floats off; a cast that
     would make another number of a number, or fail, is refused, too. Raises CommandError for times without a zone where
     ``timezone`` gives none.
     """
     given = dict(options.casts)
-    kinds = {field.name: given.get(field.name) or _wider(field.type) for field in source.schema}
+    kinds = {field.name: given.get(field.name) or (field.type if only_casts else _wider(field.type)) for field in source.schema}
     if not options.timezone:
         for field in source.schema:
-            if _has_local(field.type) and (field.name not in given or _has_zone(given[field.name])):
+            if _has_local(field.type) and (_has_zone(given[field.name]) if field.name in given else not only_casts):
                 raise _without_zone(source.path, field.name)
     changed = {field.name: kinds[field.name] for field in source.schema if kinds[field.name] != field.type}
     if not changed:
@@ -105,6 +106,8 @@ def _cast(path: Path, name: str, column: Array, kind: pa.DataType, before: int, 
         if "in timezone" in why:
             raise refused(f"{where}: {why}", "Correct the value, or give --timezone UTC if that is its clock.") from error
         fix = f"Allow the loss, or name another type: --cast '{name}={_lossy(column.type)}'. Or correct the file."
+        if options.sql and not given:
+            fix = f"Name another type in the SQL, such as CAST({name} AS VARCHAR)."
         raise refused(f"{where} is no {kind} without loss", fix) from error
 
 

@@ -1,0 +1,82 @@
+"""Loads of what people have, through a cluster of real processes: hudi-rs reads the rows back, and DuckDB reads the same file."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from demo.dev_cluster import DevCluster
+from demo.ports import free_port
+from headgate_cli.exits import ExitCode
+from support.readers import read_by_hudi_rs, without_meta
+
+ROWS = 300_000
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
+    folder = tmp_path_factory.mktemp("dev")
+    with DevCluster((folder / "tables").as_uri(), folder / "logs", "500ms", free_port()) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def connected(cluster: DevCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADGATE_CONNECT", cluster.address)
+
+
+def rows_by_hudi_rs(headgate: Any, table: str) -> list[dict[str, Any]]:
+    [described] = headgate("table", "describe", table)[1]
+    return without_meta(read_by_hudi_rs(Path(described["url"].removeprefix("file://")))).sort_by("id").to_pylist()
+
+
+def by_duckdb(sql: str) -> list[dict[str, Any]]:
+    with duckdb.connect() as connection:
+        return connection.sql(sql).to_arrow_table().to_pylist()
+
+
+def test_sql_and_selected_columns_become_the_rows_that_duckdb_makes_of_the_file(headgate: Any, tmp_path: Path) -> None:
+    path = tmp_path / "orders.csv"
+    path.write_text("id,name,net,day\n" + "".join(f"{n},n{n % 7},{n / 4},2026-01-0{n % 9 + 1}\n" for n in range(1, 2000)))
+    sql = "select name as id, sum(net)::decimal(12,2) as total, max(day) as last from {} where id % 2 = 0 group by name"
+    load = ("load", str(path), "--table", "totals", "--create", "--key", "id", "--sql", sql.format("input"))
+    code, said, error = headgate(*load)
+    assert (code, error) == (ExitCode.OK, {})
+    assert said[-1]["rows"] == 7
+    assert rows_by_hudi_rs(headgate, "totals") == by_duckdb(f"{sql.format(repr(str(path)))} order by 1")
+    assert headgate(*load)[1][-1]["rows"] == 0, "the same text over the same file is done"
+    assert headgate(*load[:-1], load[-1] + " having sum(net) > 0")[1][-1]["rows"] == 7
+    code, _, error = headgate(*load[:-1], "select random() as id from input")
+    assert (code, "random()" in error["message"]) == (ExitCode.FIX_CALL, True)
+    assert headgate(*load, "--select", "id")[0] == ExitCode.USAGE
+    selected = ("load", str(path), "--table", "selected", "--create", "--key", "id", "--select", "day, id")
+    assert headgate(*selected)[1][-1]["rows"] == 1999
+    assert rows_by_hudi_rs(headgate, "selected") == by_duckdb(f"select day, id from '{path}' order by id")
+
+
+def test_a_load_of_sql_that_was_killed_goes_on_with_the_rows_that_are_left(
+    headgate: Any, cluster: DevCluster, tmp_path: Path
+) -> None:
+    path = tmp_path / "big.parquet"
+    pq.write_table(pa.table({"n": pa.array(range(ROWS), pa.int64()), "text": ["x" * 40] * ROWS}), path, row_group_size=50_000)
+    sql = "select n * 7919 % 300007 as id, n, text from {} order by id desc"
+    command = ["load", str(path), "--table", "killed", "--create", "--key", "id", "--buckets", "2", "--sql", sql.format("input")]
+    whole = [sys.executable, "-m", "headgate_cli", *command, "--json"]
+    with subprocess.Popen(whole, stdout=subprocess.PIPE, env=os.environ | {"HEADGATE_CONNECT": cluster.address}) as first:
+        assert first.stdout is not None
+        for line in first.stdout:
+            if json.loads(line).get("row", 0) >= ROWS // 4:
+                first.send_signal(signal.SIGKILL)
+                break
+    code, said, _ = headgate(*command)
+    assert (code, said[-1]["rows"] + said[-1]["skipped"]) == (ExitCode.OK, ROWS)
+    assert rows_by_hudi_rs(headgate, "killed") == by_duckdb(f"select * from ({sql.format(repr(str(path)))}) order by id")
