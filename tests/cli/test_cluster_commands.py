@@ -198,7 +198,8 @@ def test_rows_that_were_rejected_are_loaded_after_mending(headgate: Any, orders:
     assert headgate("table", "scan", "mended", "--count")[1] == [{"rows": 1000}]
     parquet = orders.with_name("rows.parquet")
     pq.write_table(pa.table({"id": [1]}), parquet)
-    assert headgate("load", str(parquet), "--table", "mended", "--on-error", "skip")[0] == ExitCode.USAGE
+    code, _, errors = headgate("load", str(parquet), "--table", "mended", "--on-error", f"reject:{orders}.csv")
+    assert (code, ".parquet" in errors[0]["error"]["message"]) == (ExitCode.USAGE, True)
 
 
 def test_status_knows_everybody_and_what_a_checkpoint_costs(headgate: Any, orders: Path) -> None:

@@ -182,6 +182,11 @@ def test_only_one_select_from_the_file_is_run(sql: str, parquet: Path, tmp_path:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("called", ["duckdb_settings()", "query('select 1 as one')", "repeat(1, 2)"])
+def test_a_function_that_gives_rows_is_refused_by_name(called: str, parquet: Path) -> None:
+    assert f"reads {called.partition('(')[0]}(…)" in fault(parquet, f"select id from {called}, input").message
+
+
 def test_places_are_closed_also_to_what_the_look_at_the_text_would_let_pass(
     parquet: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

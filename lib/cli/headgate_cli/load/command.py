@@ -13,12 +13,13 @@ from headgate_cli.load.inputs import input_files
 from headgate_cli.load.plan import say_lacking, schema_of_files, show_plan
 from headgate_cli.load.progress import LoadProgress, show_left_out
 from headgate_cli.load.reading_options import reading_options
+from headgate_cli.load.sending import Sending, fitting
 from headgate_cli.options import cluster_options
 from headgate_cli.output import Output, json_option
 from headgate_cli.reading.bad_rows import BadRows
 from headgate_cli.reading.options import ReadOptions
-from headgate_cli.reading.source import FilePiece, refused
-from headgate_cli.reading.sources import FORMATS, format_of, open_source
+from headgate_cli.reading.source import refused
+from headgate_cli.reading.sources import FORMATS, TEXT_FORMATS, format_of, open_source
 from headgate_cli.table.command import create_table
 from headgate_tables.system import SystemIds
 
@@ -106,8 +107,9 @@ def load(
 def _check(files: Sequence[Path], options: LoadOptions, reading: ReadOptions) -> None:
     if reading.reject_file and len(files) > 1:
         raise click.UsageError("--on-error reject:FILE goes with a single file")
-    if reading.skip_bad and any((options["kind"] or format_of(path)) != "csv" for path in files):
-        raise click.UsageError("--on-error skip and reject:FILE are for CSV; files of other formats stop at a bad row")
+    typed = any((options["kind"] or format_of(path)) not in TEXT_FORMATS for path in files)
+    if reading.reject_file and typed and Path(reading.reject_file).suffix != ".parquet":
+        raise click.UsageError("--on-error reject:FILE: rows of Parquet, Avro, ORC and Arrow go into a FILE.parquet")
     if options["delete"] and options["operation_column"]:
         raise click.UsageError("--delete and --operation-column exclude each other")
     if options["channel"] and len(files) > 1:
@@ -151,12 +153,14 @@ def _load(output: Output, table: headgate.Table, path: Path, reading: ReadOption
         say_lacking(output, path, source, table.info.schema)
     again = SystemIds().token() if options["again"] else ""
     name = options["channel"] or channel_name(path, operation, reading, f"{kind} {options['operation_column']}", again)
+    sending = Sending(operation, options["operation_column"])
+    rows = fitting(source, sending.form(table, source), bad)
     sent = 0
     try:
         with table.channel(name) as channel, LoadProgress(output, path.name, source.total) as progress:
             skip = channel.committed_offset
-            for piece in source.pieces(skip):
-                _send(channel, piece, operation, options["operation_column"])
+            for piece in rows.pieces(skip):
+                sending.send(channel, piece)
                 sent += piece.rows.num_rows
                 progress.at(piece.done, piece.last_row)
             channel.flush("queryable")
@@ -173,12 +177,3 @@ def _load(output: Output, table: headgate.Table, path: Path, reading: ReadOption
         return
     done = f" ({skip:,} rows were loaded before)" if skip else ""
     output.print_text(f"{path.name}: {sent:,} rows loaded{done}.", fg="green")
-
-
-def _send(channel: headgate.Channel, piece: FilePiece, operation: str, operation_column: str) -> None:
-    if operation == "delete":
-        channel.delete(piece.rows, offset=piece.last_row)
-    elif operation == "mixed":
-        channel.write(piece.rows, operation_column=operation_column, offset=piece.last_row)
-    else:
-        channel.upsert(piece.rows, offset=piece.last_row)

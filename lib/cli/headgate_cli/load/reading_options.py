@@ -168,9 +168,7 @@ _FORM_OPTIONS = (
 )
 _COLUMN_OPTIONS = (
     click.option("--cast", "casts", multiple=True, metavar="COLUMN=TYPE", help="Type of a column; may be repeated."),
-    click.option(
-        "--on-error", default="stop", show_default=True, metavar="HOW", help="Bad rows of a CSV: stop, skip, reject:FILE."
-    ),
+    click.option("--on-error", default="stop", show_default=True, metavar="HOW", help="Bad rows: stop, skip, reject:FILE."),
     click.option(
         "--max-errors", default=1000, show_default=True, type=click.IntRange(0), help="Bad rows a file before it stops."
     ),

@@ -23,7 +23,7 @@ def open_parquet(path: Path, select: Sequence[str] = ()) -> Source:
             first += 1
         groups = list(range(first, len(counts)))
         rows = file.iter_batches(batch_size=PIECE_ROWS, row_groups=groups, columns=list(select) or None) if groups else ()
-        for batch, ahead, _ in numbered(rows, int, before):
+        for batch, ahead, *_ in numbered(rows, int, before):
             yield FileBatch(batch, ahead, ahead + batch.num_rows)
 
     return Source(path, file.schema_arrow, file.metadata.num_rows, "rows", batches)

@@ -1,10 +1,11 @@
-"""What becomes of rows that cannot be read: the first one ends the load, or they are left out, counted and kept for a file."""
+"""What becomes of rows that cannot be loaded: the first one ends the load, or they are left out, counted and kept for a file."""
 
 import io
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
 
 from headgate_cli.failures import CommandError
 from headgate_cli.reading.options import ReadOptions
@@ -16,15 +17,21 @@ class BadRows:
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
-        self._texts: list[str] = []
+        self._rows: list[str | pa.RecordBatch] = []
         self._known: set[str] = set()
         self.errors: list[CommandError] = []
         """Why each row was left out."""
 
-    def take(self, error: CommandError, text: str) -> None:
-        """Leaves a row out. ``text``: its line. Raises ``error`` where the first one ends the load, or one for too many.
+    @property
+    def takes_more(self) -> bool:
+        """Whether a load goes on behind a bad row."""
+        return self._options.skip_bad
 
-        A row that was left out counts once, also when SQL reads the file several times.
+    def take(self, error: CommandError, row: str | pa.RecordBatch) -> None:
+        """Leaves a row out. ``row``: its line, or the row of a file that knows its types.
+
+        A row counts once, also when SQL reads the file several times. Raises ``error`` where the first one ends the load, or one
+        for too many.
         """
         if not self._options.skip_bad:
             raise error
@@ -37,13 +44,16 @@ class BadRows:
             )
         self._known.add(error.message)
         self.errors.append(error)
-        self._texts.append(text)
+        self._rows.append(row)
 
     def write(self, path: Path, header: str) -> None:
-        """Writes the rows that were left out, none without any, as a file that is loaded after mending."""
-        if self._texts:
-            text = "".join(each if each.endswith("\n") else each + "\n" for each in (header, *self._texts))
+        """Writes the rows that were left out, none without any, as a file that is loaded after mending: lines, or Parquet."""
+        lines = [each for each in self._rows if isinstance(each, str)]
+        if lines:
+            text = "".join(each if each.endswith("\n") else each + "\n" for each in (*([header] if header else []), *lines))
             path.write_bytes(text.encode(self._options.encoding or "utf-8"))
+        elif self._rows:
+            pq.write_table(pa.Table.from_batches([each for each in self._rows if not isinstance(each, str)]), path)
 
 
 def csv_line(rows: pa.RecordBatch, delimiter: str) -> str:

@@ -66,7 +66,7 @@ class CsvFile:
         given = dict(known)
         columns = {name: ColumnInference(self._options) for name in self.names if name not in given}
         limit = self._options.sample_rows
-        for rows, before, _ in self.batches(BadRows(self._options)):
+        for rows, before, *_ in self.batches(BadRows(self._options)):
             for name, column in columns.items():
                 column.add(rows.column(name).slice(0, limit - before) if limit else rows.column(name))
             if limit and before + rows.num_rows >= limit:
@@ -203,12 +203,15 @@ def open_csv(path: Path, types: pa.Schema | None, options: ReadOptions, bad: Bad
         taken = bad or BadRows(options)
 
         def leave_out(error: CommandError, row: pa.RecordBatch) -> None:
-            taken.take(error, csv_line(row, file.delimiter) if options.skip_bad else "")
+            taken.take(error, line_of(row) if options.skip_bad else "")
 
         return typed(path, file.batches(taken), kinds, options, leave_out)
 
-    header = csv_line(pa.RecordBatch.from_pylist([dict(zip(file.names, file.names, strict=True))]), file.delimiter)
-    return selected(Source(path, schema, path.stat().st_size, "bytes", batches, header), options.select)
+    def line_of(row: pa.RecordBatch) -> str:
+        return csv_line(row, file.delimiter)
+
+    header = line_of(pa.RecordBatch.from_pylist([dict(zip(file.names, file.names, strict=True))]))
+    return selected(Source(path, schema, path.stat().st_size, "bytes", batches, header, line_of), options.select)
 
 
 def _is_typed(kind: pa.DataType) -> bool:

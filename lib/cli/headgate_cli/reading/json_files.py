@@ -1,16 +1,17 @@
 """JSON lines and arrays of objects: pyarrow parses, with types from the whole file."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.types as pat
 
 from headgate_cli.failures import CommandError
+from headgate_cli.reading.bad_rows import BadRows
 from headgate_cli.reading.inference import TIMES, ColumnInference
 from headgate_cli.reading.json_text import JsonBlock, json_blocks
-from headgate_cli.reading.json_types import MixedError, Unexpected, altered, inferred, merged, parsed, without_others
+from headgate_cli.reading.json_types import MixedError, Unexpected, altered, inferred, merged, parsed, without
 from headgate_cli.reading.nested import nested
 from headgate_cli.reading.options import ReadOptions
 from headgate_cli.reading.selecting import selected
@@ -29,6 +30,7 @@ class JsonFile:
         self._path = path
         self._options = options
         self._texts = tuple(name for name, kind in options.casts if pat.is_string(kind))
+        self._dropped: set[str] = set()
         self._others: Unexpected = "ignore" if options.select else "error"
 
     def blocks(self) -> Iterator[JsonBlock]:
@@ -44,10 +46,11 @@ class JsonFile:
         columns: dict[str, ColumnInference] = {}
         before = 0
         for block in self.blocks():
+            lines = self._readable(block.lines) if self._options.skip_bad else block.lines
             try:
-                rows, found = self._inferred(block.lines, found)
+                rows, found = self._inferred(lines, found, known)
             except (MixedError, pa.ArrowException) as error:
-                raise self._wrong_block(block.lines, error, before) from error
+                raise self._wrong_block(lines, error, before) from error
             for field in self._chosen(rows.schema):
                 if pat.is_string(field.type) and field.name not in known.names:
                     texts = _without_words(rows.column(field.name), self._options)
@@ -56,16 +59,24 @@ class JsonFile:
             before += rows.num_rows
             if 0 < self._options.sample_rows <= before:
                 break
+        found = merged(found, pa.schema([field for field in known if field.name in self._dropped - set(found.names)]))
         kinds = {field.name: field.type for field in found} | {name: each.kind(name) for name, each in columns.items()}
         return pa.schema([(name, known.field(name).type if name in known.names else kind) for name, kind in kinds.items()])
 
-    def _inferred(self, lines: bytes, found: pa.Schema) -> tuple[pa.RecordBatch, pa.Schema]:
+    def _inferred(self, lines: bytes, found: pa.Schema, known: pa.Schema) -> tuple[pa.RecordBatch, pa.Schema]:
+        """As ``inferred``, without fields of several kinds that are not loaded or, where rows are left out, of a given type."""
         try:
             return inferred(lines, found)
         except MixedError as error:
-            if not self._options.select or error.name in self._options.select:
+            given = error.name in known.names and self._options.skip_bad
+            if not given and (not self._options.select or error.name in self._options.select):
                 raise
-            return inferred(without_others(lines, self._options.select), found)
+            self._dropped.add(error.name)
+            return self._inferred(without(lines, error.name), found, known)
+
+    def _readable(self, lines: bytes) -> bytes:
+        """``lines`` without those that are no object, if not all can be read."""
+        return b"\n".join(line for line in lines.split(b"\n") if _is_object(line)) if self._why(lines, None) else lines
 
     def _chosen(self, schema: pa.Schema) -> pa.Schema:
         """What is loaded of ``schema``."""
@@ -80,23 +91,56 @@ class JsonFile:
         except (MixedError, pa.ArrowException):
             return known  # reading names the row
 
-    def batches(self, schema: pa.Schema) -> Iterator[FileBatch]:
-        """All rows with the types of ``schema``. Raises CommandError for a row with another column or no equal value."""
-        written = _as_written(self._chosen(schema))
-        kinds = {field.name: field.type for field in self._chosen(schema) if field.type != written.field(field.name).type}
+    def batches(self, schema: pa.Schema, bad: BadRows) -> Iterator[FileBatch]:
+        """All rows with the types of ``schema``. ``bad`` takes a row with another column or no equal value."""
+        chosen = self._chosen(schema)
         before = 0
         for block in self.blocks():
-            try:
-                rows = parsed(block.lines, written, self._others)
-            except (MixedError, pa.ArrowException) as error:
-                raise self._wrong_row(block.lines, written, before) from error
-            for at, name, number in altered(block.lines, rows):
-                raise refused(
-                    f"{self._path.name}: row {before + at + 1}, column {name!r}: {number} is no float64 without loss",
-                    f"Take the text: --cast '{name}=string'; or a wider number: --cast '{name}=decimal(38,0)'.",
-                )
-            yield FileBatch(self._finished(rows, kinds, before), before, block.done)
-            before += rows.num_rows
+            if bad.takes_more:
+                lines = [line for line in block.lines.split(b"\n") if line.strip()]
+                runs = list(self._good_rows(lines, chosen, before, bad))
+                kept = [at for start, rows in runs for at in range(start - before, start - before + rows.num_rows)]
+                raw = pa.record_batch({"line": pa.array([lines[at] for at in kept], pa.binary())})
+                gone = tuple(sorted(set(range(len(lines))) - set(kept)))
+                yield FileBatch(_joined([rows for _, rows in runs], chosen), before, block.done, raw, gone)
+                before += len(lines)
+            else:
+                rows = self._rows(block.lines, chosen, before)
+                yield FileBatch(rows, before, block.done)
+                before += rows.num_rows
+
+    def _good_rows(
+        self, lines: Sequence[bytes], schema: pa.Schema, before: int, bad: BadRows
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """The rows that can be read, in runs with the number of rows before each; ``bad`` takes the others, found by halves."""
+        try:
+            rows = self._rows(b"\n".join(lines), schema, before)
+            if rows.num_rows != len(lines):
+                raise refused(f"{self._path.name}: row {before + 1}: more than one object in a line", _CORRECT)
+        except CommandError as error:
+            if len(lines) == 1:
+                bad.take(error, lines[0].decode())
+                return
+            half = len(lines) // 2
+            yield from self._good_rows(lines[:half], schema, before, bad)
+            yield from self._good_rows(lines[half:], schema, before + half, bad)
+        else:
+            yield before, rows
+
+    def _rows(self, lines: bytes, schema: pa.Schema, before: int) -> pa.RecordBatch:
+        """The rows of a block. Raises CommandError for one with another column or no equal value."""
+        written = _as_written(schema)
+        kinds = {field.name: field.type for field in schema if field.type != written.field(field.name).type}
+        try:
+            rows = parsed(lines, written, self._others)
+        except (MixedError, pa.ArrowException) as error:
+            raise self._wrong_row(lines, written, before) from error
+        for at, name, number in altered(lines, rows):
+            raise refused(
+                f"{self._path.name}: row {before + at + 1}, column {name!r}: {number} is no float64 without loss",
+                f"Take the text: --cast '{name}=string'; or a wider number: --cast '{name}=decimal(38,0)'.",
+            )
+        return self._finished(rows, kinds, before)
 
     def _finished(self, rows: pa.RecordBatch, kinds: Mapping[str, pa.DataType], before: int) -> pa.RecordBatch:
         columns = list(rows.columns)
@@ -160,13 +204,37 @@ class JsonFile:
         return "", ""
 
 
-def open_json(path: Path, types: pa.Schema | None, options: ReadOptions) -> Source:
-    """A JSON file's rows. ``types``: of columns that need no inference, as a table has them. Raises CommandError."""
+def open_json(path: Path, types: pa.Schema | None, options: ReadOptions, bad: BadRows | None = None) -> Source:
+    """A JSON file's rows. ``types``: of columns that need no inference, as a table has them. Raises CommandError.
+
+    ``bad`` takes rows that cannot be read.
+    """
     file = JsonFile(path, options)
     known = {field.name: field.type for field in types or ()} | dict(options.casts)
     given = pa.schema(list(known.items()))
     schema = file.infer(given) if types is None else file.first_columns(given)
-    return selected(Source(path, schema, path.stat().st_size, "bytes", lambda _skip: file.batches(schema)), options.select)
+    size = path.stat().st_size
+    source = Source(path, schema, size, "bytes", lambda _skip: file.batches(schema, bad or BadRows(options)), "", _line_of)
+    return selected(source, options.select)
+
+
+def _line_of(row: pa.RecordBatch) -> str:
+    line: bytes = row.column(0)[0].as_py()
+    return line.decode()
+
+
+def _joined(parts: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
+    if len(parts) == 1:
+        return parts[0]
+    whole = pa.Table.from_batches(parts, schema).combine_chunks()
+    return whole.to_batches()[0] if whole.num_rows else pa.RecordBatch.from_pylist([], schema=schema)
+
+
+def _is_object(line: bytes) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _as_written(schema: pa.Schema) -> pa.Schema:

@@ -30,8 +30,8 @@ def json_blocks(path: Path, encoding: str, texts: Collection[str]) -> Iterator[J
     """
     with TextStream(path, encoding) as stream:
         first = stream.read(BLOCK_BYTES)
-        if _has_lines(first) and not texts:
-            yield from _lines(first, stream)
+        if _has_lines(first):
+            yield from _with_texts_in(_lines(first, stream), texts) if texts else _lines(first, stream)
         else:
             yield from _objects(path, first, stream, texts)
 
@@ -60,6 +60,21 @@ def _lines(first: bytes, stream: TextStream) -> Iterator[JsonBlock]:
         chunk = stream.read(BLOCK_BYTES)
     if rest.strip():
         yield JsonBlock(rest, stream.done())
+
+
+def _with_texts_in(blocks: Iterator[JsonBlock], texts: Collection[str]) -> Iterator[JsonBlock]:
+    for block in blocks:
+        lines = [line for line in block.lines.decode().split("\n") if line.strip()]
+        yield JsonBlock("\n".join(_line_with_texts(line, texts) for line in lines).encode(), block.done)
+
+
+def _line_with_texts(line: str, texts: Collection[str]) -> str:
+    """As ``_with_texts``; a line that is no object stays, for the reader to refuse."""
+    try:
+        found = _DECODER.decode(line)
+    except (ValueError, RecursionError):
+        return line
+    return _with_texts(line.strip(), found, texts) if isinstance(found, dict) else line
 
 
 def _objects(path: Path, first: bytes, stream: TextStream, texts: Collection[str]) -> Iterator[JsonBlock]:

@@ -3,7 +3,7 @@
 import io
 import json
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
@@ -59,10 +59,10 @@ def inferred(lines: bytes, known: pa.Schema) -> tuple[pa.RecordBatch, pa.Schema]
     return rows, merged(known, rows.schema)
 
 
-def without_others(lines: bytes, names: Collection[str]) -> bytes:
-    """``lines`` with the fields ``names`` alone, for types: their values stay of the same kind, digits of numbers may go."""
+def without(lines: bytes, name: str) -> bytes:
+    """``lines`` without this field, for types: other values stay of the same kind, digits of numbers may go."""
     rows = (json.loads(line) for line in lines.split(b"\n") if line.strip())
-    return b"\n".join(json.dumps({name: row[name] for name in names if name in row}).encode() for row in rows)
+    return b"\n".join(json.dumps({each: value for each, value in row.items() if each != name}).encode() for row in rows)
 
 
 def merged(one: pa.Schema, other: pa.Schema) -> pa.Schema:

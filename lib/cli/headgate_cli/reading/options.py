@@ -17,7 +17,7 @@ class ReadOptions:
     they are read as. ``sample_rows``: rows from which types are inferred, 0 for all. ``renames``: pairs
     of a column's name in the file and in the table; all else here has the file's names. ``select``: the columns that are loaded,
     in this order; empty for all. ``sql``: a SELECT of DuckDB's from ``input``, with ``sql_memory_mb`` MiB. ``skip_bad``: whether
-    rows of a CSV that cannot be read are left out, ``max_errors`` of a file, and written to ``reject_file``.
+    rows that cannot be read or do not fit are left out, ``max_errors`` of a file, and written to ``reject_file``.
     """
 
     delimiter: str = ""

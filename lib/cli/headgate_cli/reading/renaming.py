@@ -30,8 +30,8 @@ def renamed(source: Source, renames: Renames) -> Source:
         raise refused(f"{source.path.name} would have two columns {twice[0]!r}", "Give each column another name with --rename.")
 
     def batches(skip: int) -> Iterator[FileBatch]:
-        for rows, before, done in source.batches(skip):
-            yield FileBatch(rows.rename_columns(schema.names), before, done)
+        for batch in source.batches(skip):
+            yield batch._replace(rows=batch.rows.rename_columns(schema.names))
 
     return replace(source, schema=schema, batches=batches)
 

@@ -35,7 +35,7 @@ def selected(source: Source, select: Sequence[str]) -> Source:
     chosen = list(select)
 
     def batches(skip: int) -> Iterator[FileBatch]:
-        for rows, before, done in source.batches(skip):
-            yield FileBatch(rows.select(chosen), before, done)
+        for batch in source.batches(skip):
+            yield batch._replace(rows=batch.rows.select(chosen))
 
     return replace(source, schema=pa.schema([source.schema.field(name) for name in chosen]), batches=batches)

@@ -1,6 +1,6 @@
 """A file as a stream of numbered pieces that fit into messages. Memory holds a few batches, never the file."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -25,18 +25,40 @@ class FilePiece(NamedTuple):
 
 
 class FileBatch(NamedTuple):
-    """A batch as the reader gives it. ``before``: rows of the file before it; ``done``: how far the file is read."""
+    """A batch as the reader gives it. ``before``: rows of the file before it; ``done``: how far the file is read.
+
+    ``raw``: the same rows as the file has them, for a file of rejected ones; None where no row of the file is one of these.
+    ``left_out``: which rows of the batch, as it was, are missing.
+    """
 
     rows: pa.RecordBatch
     before: int
     done: int
+    raw: pa.RecordBatch | None = None
+    left_out: tuple[int, ...] = ()
+
+    def number(self, at: int) -> int:
+        """The number in the file, from 1, of the row at ``at``."""
+        for gap in self.left_out:
+            at += gap <= at
+        return self.before + at + 1
+
+    def without(self, wrong: Collection[int]) -> "FileBatch":
+        """The batch without the rows at ``wrong``."""
+        if not wrong:
+            return self
+        kept = pa.array([at for at in range(len(self.rows)) if at not in wrong], pa.int64())
+        gone = {self.number(at) - self.before - 1 for at in wrong} | set(self.left_out)
+        raw = None if self.raw is None else self.raw.take(kept)
+        return self._replace(rows=self.rows.take(kept), raw=raw, left_out=tuple(sorted(gone)))
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
     """A file to load. ``total`` counts ``unit``: rows, batches or bytes. ``batches(skip)`` may omit ``skip`` rows.
 
-    ``header``: the first line of a file of rows that were left out.
+    ``header``: the first line of a file of rows that were left out; ``line_of``: a line of it, from a row of a batch's ``raw``.
+    Files that know their types have None: such rows go into Parquet.
     """
 
     path: Path
@@ -45,14 +67,15 @@ class Source:
     unit: str
     batches: Callable[[int], Iterator[FileBatch]]
     header: str = ""
+    line_of: Callable[[pa.RecordBatch], str] | None = None
 
     def pieces(self, skip: int) -> Iterator[FilePiece]:
         """Yields all rows after the first ``skip``. Raises CommandError for a damaged file."""
         try:
-            for batch, before, done in self.batches(skip):
-                rest = batch.slice(max(0, skip - before))
-                for start, rows in _cut(rest):
-                    yield FilePiece(rows, before + batch.num_rows - rest.num_rows + start + rows.num_rows, done)
+            for batch, before, done, *_ in self.batches(skip):
+                first = min(batch.num_rows, max(0, skip - before))
+                for start, rows in _cut(batch.slice(first)):
+                    yield FilePiece(rows, before + first + start + rows.num_rows, done)
         except pa.ArrowException as error:
             raise unreadable(self.path, error) from error
 

@@ -1,5 +1,6 @@
 """Opens a file of any format that `headgate load` takes."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,9 +16,11 @@ from headgate_cli.reading.json_files import open_json
 from headgate_cli.reading.options import ReadOptions
 from headgate_cli.reading.renaming import file_names, renamed
 from headgate_cli.reading.selecting import selected
-from headgate_cli.reading.source import Source, unreadable
+from headgate_cli.reading.source import FileBatch, Source, unreadable
 from headgate_cli.reading.widening import widened
 
+TEXT_FORMATS = ("csv", "jsonl")
+"""Rejected rows of these are lines."""
 FORMATS = ("parquet", "csv", "jsonl", "arrow", "avro", "orc")
 _BY_SUFFIX = {
     ".parquet": "parquet",
@@ -60,7 +63,7 @@ def open_source(
 ) -> Source:
     """A file's rows. ``types``: column types for text formats (CSV, JSON); types of other columns are inferred.
 
-    ``bad`` takes the rows of a CSV that cannot be read. Raises CommandError when the file cannot be read.
+    ``bad`` takes rows that cannot be read, or whose values do not fit. Raises CommandError when the file cannot be read.
     """
     try:
         if options.sql:
@@ -68,7 +71,7 @@ def open_source(
         given = file_names(types, options.renames)
         source = _text_file(path, kind, given, options, bad)
         if source is None:
-            source = widened(selected(_typed_file(path, kind, options), options.select), options)
+            source = widened(_with_raw(selected(_typed_file(path, kind, options), options.select)), options, bad)
         return renamed(source, options.renames) if options.renames else source
     except pa.ArrowException as error:
         raise unreadable(path, error) from error
@@ -84,15 +87,24 @@ def _queried(path: Path, kind: str, options: ReadOptions, bad: BadRows | None) -
 
     source = _text_file(path, kind, None, options, bad)
     if source is None:
-        source = widened(_typed_file(path, kind, options), options, only_casts=True)
-    return widened(queried(source, options), replace(options, casts=()))
+        source = widened(_typed_file(path, kind, options), options, bad, only_casts=True)
+    return widened(queried(source, options), replace(options, casts=(), skip_bad=False))
 
 
 def _text_file(path: Path, kind: str, types: pa.Schema | None, options: ReadOptions, bad: BadRows | None) -> Source | None:
     """A CSV's or a JSON file's rows; None for other formats."""
     if kind == "csv":
         return open_csv(path, types, options, bad)
-    return open_json(path, types, options) if kind == "jsonl" else None
+    return open_json(path, types, options, bad) if kind == "jsonl" else None
+
+
+def _with_raw(source: Source) -> Source:
+    """``source``, whose rows are also those that a file of rejected ones gets."""
+
+    def batches(skip: int) -> Iterator[FileBatch]:
+        return (batch._replace(raw=batch.rows) for batch in source.batches(skip))
+
+    return replace(source, batches=batches)
 
 
 def _typed_file(path: Path, kind: str, options: ReadOptions) -> Source:

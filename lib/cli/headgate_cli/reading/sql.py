@@ -94,7 +94,7 @@ class _Input:
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         try:
-            for rows, _, done in self._source.batches(0):
+            for rows, _, done, *_ in self._source.batches(0):
                 self.done = max(self.done, done)
                 yield rows if rows.schema == self._schema else rows.cast(self._schema)
         except Exception as error:

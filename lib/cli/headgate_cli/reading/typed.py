@@ -26,7 +26,8 @@ def typed(
 
     ``leave_out`` gets the error of the first text of a row that has no equal value, and the row; it may raise the error.
     """
-    for rows, before, done in batches:
+    for batch in batches:
+        rows, before = batch.rows, batch.before
         columns = list(rows.columns)
         wrong: dict[int, CommandError] = {}
         for at, name in enumerate(rows.schema.names):
@@ -37,8 +38,7 @@ def typed(
         for index in sorted(wrong):
             leave_out(wrong[index], rows.slice(index, 1))
         whole = pa.RecordBatch.from_arrays(columns, names=rows.schema.names)
-        kept = whole.take(pa.array([at for at in range(len(whole)) if at not in wrong])) if wrong else whole
-        yield FileBatch(kept, before, done)
+        yield batch._replace(rows=whole, raw=rows).without(wrong)
 
 
 def _converted(column: Array, kind: pa.DataType, options: ReadOptions) -> tuple[Array, list[MisfitError]]:

@@ -3,7 +3,7 @@
 A table has no times without a zone: it would show the clock time of a file as one in UTC. So they need a zone.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -12,12 +12,14 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from headgate_cli.failures import CommandError
-from headgate_cli.reading.nested import Leaf, nested
+from headgate_cli.reading.bad_rows import BadRows
+from headgate_cli.reading.nested import nested
 from headgate_cli.reading.options import ReadOptions
 from headgate_cli.reading.source import FileBatch, Source, refused
 from headgate_cli.reading.text_values import Array
 from headgate_tables.arrow import pc
 
+_nulls = cast("Callable[[int, pa.DataType], Array]", pa.nulls)
 _WIDER: dict[pa.DataType, pa.DataType] = {
     pa.uint8(): pa.int32(),
     pa.uint16(): pa.int32(),
@@ -27,8 +29,10 @@ _WIDER: dict[pa.DataType, pa.DataType] = {
 }
 
 
-def widened(source: Source, options: ReadOptions, *, only_casts: bool = False) -> Source:
+def widened(source: Source, options: ReadOptions, bad: BadRows | None = None, *, only_casts: bool = False) -> Source:
     """``source`` with types that a table holds; ``only_casts``: with those of ``casts``, and its own beside them.
+
+    ``bad`` takes rows with values that do not fit.
 
     Values stay equal: one that would not is an error with row and column.
     Whole microseconds of nanoseconds and a uint64 below 2**63 pass. ``casts`` may cut digits of times and floats off; a cast that
@@ -45,14 +49,22 @@ def widened(source: Source, options: ReadOptions, *, only_casts: bool = False) -
     if not changed:
         return source
     schema = pa.schema([field.with_type(kinds[field.name]) for field in source.schema])
+    taken = bad or BadRows(options)
 
     def batches(skip: int) -> Iterator[FileBatch]:
-        for rows, before, done in source.batches(skip):
+        for batch in source.batches(skip):
+            rows, raw = batch.rows, batch.raw
             columns: list[Any] = list(rows.columns)
+            wrong: dict[int, CommandError] = {}
             for at, name in enumerate(rows.schema.names):
                 if name in changed:
-                    columns[at] = _cast(source.path, name, columns[at], changed[name], before, options)
-            yield FileBatch(pa.RecordBatch.from_arrays(columns, schema=schema), before, done)
+                    casting = _Casting(source.path, name, columns[at], changed[name], batch.before, options)
+                    columns[at], misfits = casting.result(many=taken.takes_more)
+                    for row in misfits:
+                        wrong.setdefault(row, casting.error(row))
+            for row in sorted(wrong):
+                taken.take(wrong[row], rows.slice(row, 1) if raw is None else raw.slice(row, 1))
+            yield batch._replace(rows=pa.RecordBatch.from_arrays(columns, schema=schema)).without(wrong)
 
     return replace(source, schema=schema, batches=batches)
 
@@ -84,39 +96,71 @@ def _without_zone(path: Path, name: str) -> CommandError:
     )
 
 
-def _cast(path: Path, name: str, column: Array, kind: pa.DataType, before: int, options: ReadOptions) -> Array:
-    both = (column.type, kind)
-    given = any(name == each for each, _ in options.casts)
-    may_cut = given and (all(map(pat.is_timestamp, both)) or all(map(pat.is_floating, both)))
+class _Casting:
+    """A column of a batch and the type that it becomes. ``before``: rows before the batch."""
 
-    def leaf(part: Array, wanted: pa.DataType) -> Array:
+    def __init__(self, path: Path, name: str, column: Array, kind: pa.DataType, before: int, options: ReadOptions) -> None:
+        self._path = path
+        self._name = name
+        self._column = column
+        self._kind = kind
+        self._before = before
+        self._options = options
+        both = (column.type, kind)
+        self._given = any(name == each for each, _ in options.casts)
+        self._may_cut = self._given and (all(map(pat.is_timestamp, both)) or all(map(pat.is_floating, both)))
+
+    def result(self, *, many: bool) -> tuple[Array, list[int]]:
+        """The column, null where a value does not fit, and these rows: all of them or, without ``many``, the first."""
+        try:
+            return self._whole(self._column), []
+        except pa.ArrowException:
+            parts: list[Array] = []
+            misfits: list[int] = []
+            self._halve(0, len(self._column), parts, misfits, many=many)
+            return pa.concat_arrays(parts), misfits
+
+    def _halve(self, start: int, length: int, parts: list[Array], misfits: list[int], *, many: bool) -> None:
+        if misfits and not many:
+            parts.append(_nulls(length, self._kind))
+            return
+        try:
+            parts.append(self._whole(self._column.slice(start, length)))
+        except pa.ArrowException:
+            if length == 1:
+                misfits.append(start)
+                parts.append(_nulls(1, self._kind))
+                return
+            half = length // 2
+            self._halve(start, half, parts, misfits, many=many)
+            self._halve(start + half, length - half, parts, misfits, many=many)
+
+    def _whole(self, column: Array) -> Array:
+        return nested(column, self._kind, self._leaf)
+
+    def _leaf(self, part: Array, wanted: pa.DataType) -> Array:
         if _has_local(part.type) and _has_zone(wanted):
-            clock = part.cast(pa.timestamp(cast("Any", wanted).unit), safe=not may_cut)
-            return pc.assume_timezone(clock, options.timezone).cast(wanted)
-        return part.cast(wanted, safe=not may_cut)
+            clock = part.cast(pa.timestamp(cast("Any", wanted).unit), safe=not self._may_cut)
+            return pc.assume_timezone(clock, self._options.timezone).cast(wanted)
+        return part.cast(wanted, safe=not self._may_cut)
 
-    try:
-        return nested(column, kind, leaf)
-    except pa.ArrowException as error:
-        why = str(error).partition("\n")[0]
+    def error(self, row: int) -> CommandError:
+        """Why the value of this row does not fit. Raises CommandError for what no row is the reason of."""
+        value = self._column.slice(row, 1)
+        try:
+            self._whole(value)
+            why = ""
+        except pa.ArrowException as error:
+            why = str(error).partition("\n")[0]
         if "Cannot locate" in why:
-            raise refused(f"--timezone {options.timezone}: unknown", "Use a name such as UTC or Europe/Berlin.") from error
-        row = next(at for at in range(len(column)) if not _fits(column.slice(at, 1), kind, leaf))
-        where = f"{path.name}: row {before + row + 1}, column {name!r}: {column[row]}"
+            raise refused(f"--timezone {self._options.timezone}: unknown", "Use a name such as UTC or Europe/Berlin.")
+        where = f"{self._path.name}: row {self._before + row + 1}, column {self._name!r}: {value[0]}"
         if "in timezone" in why:
-            raise refused(f"{where}: {why}", "Correct the value, or give --timezone UTC if that is its clock.") from error
-        fix = f"Allow the loss, or name another type: --cast '{name}={_lossy(column.type)}'. Or correct the file."
-        if options.sql and not given:
-            fix = f"Name another type in the SQL, such as CAST({name} AS VARCHAR)."
-        raise refused(f"{where} is no {kind} without loss", fix) from error
-
-
-def _fits(value: Array, kind: pa.DataType, leaf: Leaf) -> bool:
-    try:
-        nested(value, kind, leaf)
-    except pa.ArrowException:
-        return False
-    return True
+            return refused(f"{where}: {why}", "Correct the value, or give --timezone UTC if that is its clock.")
+        fix = f"Allow the loss, or name another type: --cast '{self._name}={_lossy(value.type)}'. Or correct the file."
+        if self._options.sql and not self._given:
+            fix = f"Name another type in the SQL, such as CAST({self._name} AS VARCHAR)."
+        return refused(f"{where} is no {self._kind} without loss", fix)
 
 
 def _lossy(kind: pa.DataType) -> str:
