@@ -88,17 +88,17 @@ def test_rejected_rows_of_parquet_and_json_are_loaded_after_mending(headgate: An
     holes: list[str | None] = [None if n in (3, 700) else key for n, key in enumerate(keys)]
     pq.write_table(pa.table({"id": holes, "n": pa.array([2**63 if n == 9 else n for n in numbers], pa.uint64())}), parquet)
     rejected = tmp_path / "rejected.parquet"
-    load = ("load", str(parquet), "--table", "left", "--create", "--key", "id", "--on-error", f"reject:{rejected}")
+    load = ("load", str(parquet), "--table", "mended", "--create", "--key", "id", "--on-error", f"reject:{rejected}")
     code, said, _ = headgate(*load)
     assert (code, said[-1]["rows"], [each["event"] for each in said].count("left_out")) == (ExitCode.OK, 997, 3)
     found = pq.read_table(rejected).to_pylist()
     assert sorted((str(row["id"]), row["n"]) for row in found) == [("9", 2**63), ("None", 3), ("None", 700)]
     mended = [{"id": row["id"] or str(row["n"]), "n": min(row["n"], 9) if row["id"] else row["n"]} for row in found]
     lines = tmp_path / "mended.jsonl"
-    lines.write_text("no json\n" + "".join(json.dumps(row) + "\n" for row in mended))
-    code, said, _ = headgate("load", str(lines), "--table", "left", "--on-error", "skip", "--max-errors", "1")
+    lines.write_text("".join(json.dumps(row) + "\n" for row in mended) + "no json\n")
+    code, said, _ = headgate("load", str(lines), "--table", "mended", "--on-error", "skip", "--max-errors", "1")
     assert (code, said[-1]["rows"]) == (ExitCode.OK, 3)
-    assert rows_by_hudi_rs(headgate, "left") == sorted(
+    assert rows_by_hudi_rs(headgate, "mended") == sorted(
         ({"id": key, "n": n} for n, key in enumerate(keys)), key=lambda row: row["id"]
     )
     code, _, error = headgate(*load[:7], "--again")
