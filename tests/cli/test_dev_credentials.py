@@ -1,5 +1,6 @@
 """Credentials of `headgate dev`: kept between runs, private, and never sent to another program on the port."""
 
+import asyncio
 import stat
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,6 +14,7 @@ import pytest
 from cryptography import x509
 
 import headgate
+from demo.ports import free_port
 from headgate.profiles import find_profile
 from headgate_cli.dev.certificates import SERVICES, certificates_in
 from headgate_cli.dev.credentials import DevCredentials, credentials_in, published
@@ -91,7 +93,7 @@ class Listening:
 
 
 @asynccontextmanager
-async def listening(certificate: Any = None) -> AsyncIterator[Listening]:
+async def listening(certificate: Any = None, port: int = 0) -> AsyncIterator[Listening]:
     """A server that notes what it is sent."""
     heard: list[dict[str, Any]] = []
 
@@ -103,10 +105,10 @@ async def listening(certificate: Any = None) -> AsyncIterator[Listening]:
     server = grpc.aio.server()
     tables_pb2_grpc.add_TableServiceServicer_to_server(Tables(), server)
     if certificate is None:
-        port = server.add_insecure_port("127.0.0.1:0")
+        port = server.add_insecure_port(f"127.0.0.1:{port}")
     else:
         pair = [(certificate.key.read_bytes(), certificate.cert.read_bytes())]
-        port = server.add_secure_port("127.0.0.1:0", grpc.ssl_server_credentials(pair))
+        port = server.add_secure_port(f"127.0.0.1:{port}", grpc.ssl_server_credentials(pair))
     await server.start()
     try:
         yield Listening(f"localhost:{port}", heard)
@@ -148,3 +150,23 @@ def test_profiles_are_private_and_end_with_the_cluster(credentials: DevCredentia
     assert find_profile(["localhost:7070"], environment) is None
     with published(replace(credentials.profile, token="next"), [7070], tmp_path / "headgate"):
         assert (find_profile(["localhost:7070"], environment) or credentials.profile).token == "next"
+
+
+async def test_a_program_goes_on_when_its_cluster_starts_again_with_other_credentials(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was there before the cluster, too."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    state, port = tmp_path / "headgate", free_port()
+    tokens = []
+    async with headgate.aio.connect(f"localhost:{port}", wait=60) as hg:
+        for run in ("1", "2"):
+            made = credentials_in(PrivateFolder.below(state, "dev", run), System.real())
+            early = asyncio.create_task(hg.tables())
+            await asyncio.sleep(0)
+            with published(made.profile, [port], state):
+                async with listening(made.certificates.server, port) as own:
+                    assert await early == await hg.tables() == []
+            tokens.append(made.token)
+            assert {each["authorization"] for each in own.heard} == {f"Bearer {made.token}"}
+    assert len(set(tokens)) == 2

@@ -18,6 +18,7 @@ import headgate
 from demo.dev_cluster import DevCluster
 from demo.ports import free_port
 from headgate.maintenance import Maintenance
+from support.certificates import self_signed
 from support.pages import ROOT, fenced
 
 BLOCK = re.compile(r"::\n\n((?:(?: {4}.*)?\n)+)")
@@ -89,8 +90,9 @@ async def test_an_example_runs(
     example: Example, address: str, names: dict[str, object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for name in ("ca.pem", "me.pem", "me.key"):
-        Path(name).write_text("")
+    own = self_signed(tmp_path / "own")
+    for name, path in {"ca.pem": own.cert, "me.pem": own.cert, "me.key": own.key}.items():
+        Path(name).write_bytes(path.read_bytes())
     code = example.code.replace("localhost:7070", address).replace("file:///tmp/", tmp_path.as_uri() + "/")
     compiled = compile(code, example.where, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
     coroutine = eval(compiled, names)

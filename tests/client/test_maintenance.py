@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -118,3 +119,19 @@ async def test_a_compaction_is_followed_through_a_break() -> None:
         owner.says = [[planned, progress, grpc.StatusCode.UNAVAILABLE], [grpc.StatusCode.UNAVAILABLE], [planned, ended]]
         assert [answer async for answer in maintenance.compact()] == [planned, progress, planned, ended]
         assert len(owner.asked) == 3
+
+
+async def test_a_compaction_is_followed_with_a_newer_token_when_the_older_one_is_refused(tmp_path: Path) -> None:
+    """Also if another call has brought the newer one meanwhile."""
+    (file := tmp_path / "token").write_text("first")
+    planned = api.CompactResponse(planned=api.CompactionPlanned(compactors=1))
+    async with coordinator() as owner, aio.connect(owner.address, token=file) as connection:
+        owner.says = [[planned, refused := grpc.StatusCode.UNAUTHENTICATED], api.CleanResponse(), [planned, refused]]
+        maintenance = Maintenance(connection, "t")
+        compaction = maintenance.compact()
+        assert await anext(compaction) == planned
+        file.write_text("second")
+        await maintenance.clean()
+        assert await anext(compaction) == planned
+        with pytest.raises(headgate.UnauthenticatedError):
+            await anext(compaction)

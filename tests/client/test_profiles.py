@@ -85,15 +85,29 @@ def test_a_file_that_is_no_profile_is_refused_without_its_content(content: str, 
 
 async def test_what_the_caller_gives_counts_and_not_the_profile(written: Path, tmp_path: Path) -> None:
     authority = self_signed(tmp_path / "other").cert
-    assert connect("localhost:7070").transport.token == "secret"
+    assert connect("localhost:7070").transport.shown.token == "secret"
     for transport in (
         connect("localhost:7070", token="mine").transport,
         connect("localhost:7070", tls=headgate.Tls(ca=authority)).transport,
         connect("localhost:7070", tls=False).transport,
     ):
-        assert transport.token != "secret"
-    assert connect("localhost:7070", tls=False).transport.credentials is None
+        assert transport.shown.token != "secret"
+    assert connect("localhost:7070", tls=False).transport.shown.pem is None
     assert "secret" not in repr(PROFILE)
+
+
+async def test_a_cluster_that_has_ended_is_not_called_in_plaintext(folder: Path, tmp_path: Path) -> None:
+    """Another program may listen on its port by now. A profile that does not count changes nothing, either."""
+    authority = self_signed(tmp_path / "authority").cert.read_text()
+    path = write(folder, profile=Profile("secret", authority))
+    with path.open() as held:
+        lock_profile(held)
+        transport = connect("localhost:7070").transport
+        path.chmod(0o640)
+        shown = transport.renewed()
+        assert (shown.token, shown.pem and shown.pem.ca) == ("secret", authority.encode())
+    path.unlink()
+    assert transport.renewed() == shown
 
 
 def test_without_the_variable_state_lies_in_the_home_folder(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,12 +10,16 @@ from dataclasses import dataclass, field
 
 @dataclass
 class CuttingProxy:
-    """Stands before one server. ``cut_after`` bytes towards the server all connections are reset, once; ``cut()`` does it now."""
+    """Stands before one server. ``cut_after`` bytes towards the server all connections are reset, once; ``cut()`` does it now.
+
+    ``connections``: how many are open.
+    """
 
     upstream: str
     address: str = ""
     cut_after: int | None = None
     cuts: int = 0
+    connections: int = 0
     _open: list[asyncio.StreamWriter] = field(default_factory=list)
     _passing: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -44,10 +48,12 @@ class CuttingProxy:
             writer.transport.abort()
             return
         self._open += [writer, up_writer]
+        self.connections += 1
         with contextlib.suppress(OSError):
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._pump(reader, up_writer, counted=True))
                 tasks.create_task(self._pump(up_reader, writer, counted=False))
+        self.connections -= 1
 
     async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, counted: bool) -> None:
         with contextlib.suppress(OSError):

@@ -23,6 +23,9 @@ from headgate_proto.api.v1.tables_pb2_grpc import add_TableServiceServicer_to_se
 from headgate_runtime.part_reader import PartReader
 from support.scripted_knobs import Answer, Knobs, Row
 
+Tls = grpc.ServerCredentials | Callable[[], grpc.ServerCredentials]
+"""Of all servers, or made for each, as those that read files again have to be."""
+
 
 def error(code: "err.Code.ValueType", message: str = "scripted", *, address: str = "", retry_after_ms: int = 0) -> err.Error:
     """An error whose action follows from its code's range, as services make them."""
@@ -59,7 +62,7 @@ class Stored:
 class Cluster:
     """One coordinator and as many writers as asked for, all in this process and over one set of tables."""
 
-    def __init__(self, credentials: grpc.ServerCredentials | None = None) -> None:
+    def __init__(self, credentials: Tls | None = None) -> None:
         self.knobs = Knobs()
         self.tables: dict[str, Stored] = {}
         self.writers: list[str] = []
@@ -76,6 +79,7 @@ class Cluster:
         self.others: list[tuple[str, str]] = []  # names and addresses of coordinators besides the one
         self.greeting: tuple[tuple[str, str], ...] = ()  # initial metadata of every answer
         self.calls: list[dict[str, Any]] = []  # the metadata of each
+        self.certificates: list[str] = []  # the common name of that which each call came with; "" for none
         self._servers: list[aio.Server] = []
         self._credentials = credentials
 
@@ -122,7 +126,8 @@ class Cluster:
         if self._credentials is None:
             at[0] = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
         else:
-            at[0] = f"localhost:{server.add_secure_port('127.0.0.1:0', self._credentials)}"
+            credentials = self._credentials() if callable(self._credentials) else self._credentials
+            at[0] = f"localhost:{server.add_secure_port('127.0.0.1:0', credentials)}"
         await server.start()
         self._servers.append(server)
         return at[0]
@@ -130,6 +135,7 @@ class Cluster:
     async def authorize(self, context: aio.ServicerContext[Any, Any]) -> None:
         metadata = dict(context.invocation_metadata() or ())
         self.calls.append(metadata)
+        self.certificates.append(b"".join(context.auth_context().get("x509_common_name", ())).decode())
         if self.greeting:
             await context.send_initial_metadata(self.greeting)
         if self.knobs.token is not None and metadata.get("authorization") != f"Bearer {self.knobs.token}":
@@ -397,7 +403,7 @@ class Stream:
 
 
 @contextlib.asynccontextmanager
-async def scripted_cluster(writers: int = 1, credentials: grpc.ServerCredentials | None = None) -> AsyncIterator[Cluster]:
+async def scripted_cluster(writers: int = 1, credentials: Tls | None = None) -> AsyncIterator[Cluster]:
     """On the running loop. With credentials it is reached as "localhost"."""
     cluster = Cluster(credentials)
     await cluster.start(writers)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TypedDict
 
 import headgate
@@ -12,13 +13,14 @@ class Access:
     """Address of the cluster and credentials.
 
     ``addresses``: host:port of coordinators. ``timeout``: seconds that a call waits for an answer, through breaks and takeovers.
-    ``tls_ca``: PEM file; empty: no TLS. ``front``: the addresses are of proxies, and no other can be reached. ``client_cert``,
-    ``client_key``: PEM files by which the caller shows who it is; empty: none. With them alone the system's authorities count.
+    ``token``: it, or its file. ``tls_ca``: PEM file; empty: no TLS. ``front``: the addresses are of proxies, and no other can be
+    reached. ``client_cert``, ``client_key``: PEM files by which the caller shows who it is; empty: none. With them alone the
+    system's authorities count.
     """
 
     addresses: Sequence[str]
     timeout: float
-    token: str = field(default="", repr=False)
+    token: str | Path = field(default="", repr=False)
     tls_ca: str = ""
     front: bool = False
     client_cert: str = ""
@@ -48,7 +50,7 @@ class Access:
 
 
 class _Options(TypedDict):
-    token: str | None
+    token: str | Path | None
     tls: headgate.Tls | None
     timeout: float
     wait: float

@@ -87,7 +87,8 @@ def names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def _token(token: str, token_file: Path | None) -> str:
+def _token(token: str, token_file: Path | None) -> str | Path:
+    """A file, if it can be read again: a long command needs the token that it holds by then."""
     source = click.get_current_context().get_parameter_source("token")
     if source is ParameterSource.COMMANDLINE:
         message = "--token: other users can read options of commands"
@@ -96,7 +97,7 @@ def _token(token: str, token_file: Path | None) -> str:
     if not is_header(found):
         message = "a token has visible ASCII characters alone, without spaces, and this one has others"
         raise CommandError(message, fix="Look at HEADGATE_TOKEN, or at the file of --token-file.", code=ExitCode.USAGE)
-    return found
+    return token_file if found and token_file is not None and token_file.is_file() else found
 
 
 def _check_pair(client_cert: str, client_key: str) -> None:

@@ -18,6 +18,7 @@ from headgate import aio
 from headgate.acks import Acks, Level
 from headgate.blocking import Headgate, Table, connect
 from headgate.blocking_channel import Channel, Receipt
+from headgate.credentials import Tls
 from headgate.definition import Listing, TableInfo
 from headgate.errors import (
     BatchRefusedError,
@@ -56,7 +57,6 @@ from headgate.operating import ChannelSummary, Compaction, Restore
 from headgate.reading.blocking import StoredTable, open  # noqa: A004 - read as headgate.open
 from headgate.reading.scan import Scan
 from headgate.status import Status
-from headgate.transport import Tls
 
 __all__ = [
     "Acks",

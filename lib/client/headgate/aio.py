@@ -10,17 +10,18 @@ async with headgate.aio.connect("localhost:7070") as hg:
 import asyncio
 import os
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from headgate.acks import Acks, Level
 from headgate.coordinators import Coordinators, parse_addresses
+from headgate.credentials import Look, Tls, given, of_this_machine
 from headgate.definition import Columns, Listing, TableInfo, checked_channel_name, names_of
 from headgate.encoding import SMALL_BYTES, Compression, Encoder
 from headgate.entries import EncodedRows
 from headgate.errors import InvalidArgumentError
 from headgate.operating import Operated
-from headgate.profiles import find_profile
 from headgate.reading.aio import ReadableByName, Scan, StoredTable, open  # noqa: A004 - read as headgate.aio.open
 from headgate.rows import RowFormat, RowFormats, detect_operation_type
 from headgate.runner import ChannelRunner
@@ -28,7 +29,7 @@ from headgate.schemas import SchemaLike, schema_of
 from headgate.shared_channel import SharedChannel
 from headgate.status import Status
 from headgate.system import System
-from headgate.transport import Tls, Transport
+from headgate.transport import Transport
 from headgate_proto.api.v1 import tables_pb2
 
 __all__ = ["Channel", "Headgate", "Receipt", "Scan", "StoredTable", "Table", "connect", "open"]
@@ -42,7 +43,7 @@ _INLINE_ROWS = 200
 def connect(
     address: str | Sequence[str],
     *,
-    token: str | None = None,
+    token: str | Path | None = None,
     tls: Tls | bool | None = None,
     timeout: float = DEFAULT_TIMEOUT,
     wait: float = 0.0,
@@ -53,7 +54,7 @@ def connect(
 ) -> "Headgate":
     """As ``headgate.connect``, for use with ``async with``."""
     addresses = parse_addresses(address)
-    transport = _transport(addresses, token, tls)
+    transport = Transport(_look(addresses, token, tls), addresses)
     if front:
         transport.front = addresses[0]
     return Headgate(
@@ -67,17 +68,11 @@ def connect(
     )
 
 
-def _transport(addresses: Sequence[str], token: str | None, tls: Tls | bool | None) -> Transport:
+def _look(addresses: Sequence[str], token: str | Path | None, tls: Tls | bool | None) -> Look:
     """By what the caller gave; without anything by the profile of a cluster on this machine."""
-    if token is None and tls is None and (profile := find_profile(addresses, os.environ)) is not None:
-        return Transport(profile.credentials(), profile.token, addresses)
-    if token and not (token.isascii() and token.isprintable() and " " not in token):
-        raise InvalidArgumentError(
-            "a token has visible ASCII characters alone, without spaces, and this one has others",
-            fix="Pass it without the end of its line.",
-        )
-    trusted = Tls() if tls is True else tls or None
-    return Transport(trusted.credentials() if trusted else None, token, addresses)
+    if token is None and tls is None:
+        return of_this_machine(addresses, os.environ)
+    return given(token, Tls() if tls is True else tls or None)
 
 
 class Headgate:

@@ -1,11 +1,13 @@
 """The blocking SDK, for programs without an event loop. Safe to use from several threads, and inside a running loop."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Self
 
 from headgate import aio
 from headgate.blocking_channel import Channel
 from headgate.coordinators import parse_addresses
+from headgate.credentials import Tls
 from headgate.definition import Columns, Listing, TableInfo
 from headgate.encoding import Compression
 from headgate.loop_thread import LoopThread
@@ -14,13 +16,12 @@ from headgate.reading.blocking import ReadableByName
 from headgate.schemas import SchemaLike
 from headgate.status import Status
 from headgate.system import System
-from headgate.transport import Tls
 
 
 def connect(
     address: str | Sequence[str],
     *,
-    token: str | None = None,
+    token: str | Path | None = None,
     tls: Tls | bool | None = None,
     timeout: float = aio.DEFAULT_TIMEOUT,
     wait: float = 0.0,
@@ -32,8 +33,9 @@ def connect(
     """Returns a connection to a cluster. Sends nothing before the first call.
 
     ``address``: one coordinator or several (``"a:7070,b:7070"`` or a list); one that answers is enough. ``token`` is a bearer
-    token, sent in the clear without ``tls``. ``tls=True`` trusts the system's authorities; ``headgate.Tls`` names others, and a
-    certificate by which the program shows who it is. Without both, a cluster that `headgate dev` runs for the same user on this
+    token, or the ``pathlib.Path`` of a file with it, which is read again when it is renewed; sent in the clear without ``tls``.
+    ``tls=True`` trusts the system's authorities; ``headgate.Tls`` names others, and a certificate by which the program shows who
+    it is. Without both, a cluster that `headgate dev` runs for the same user on this
     machine is reached with the credentials that it made; ``tls=False`` keeps to plaintext. ``timeout``: seconds that a call
     waits, through breaks and takeovers, unless it gives its own. A cluster to which there is no way at first (nobody listens, the
     name is not known, one side alone speaks TLS) is an UnavailableError within 2 s; with ``wait=60`` calls try for a minute, and
@@ -42,7 +44,7 @@ def connect(
     of it the channel asks for a checkpoint. ``front=True``: ``address`` is a proxy's, all calls go there. Needless where the
     coordinators' setting `front` names it.
 
-    Raises InvalidArgumentError (also for a profile that others may open), OSError (a TLS file)::
+    Raises InvalidArgumentError (also for a profile that others may open), OSError (a file of TLS or of the token)::
 
         with headgate.connect("localhost:7070") as hg:
             print(hg.status())

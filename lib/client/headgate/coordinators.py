@@ -13,7 +13,7 @@ from grpc import aio
 from headgate.errors import InvalidArgumentError, UnavailableError, VersionError
 from headgate.first_contact import FirstContact
 from headgate.system import System
-from headgate.transport import Failure, Transport, failure_of_status
+from headgate.transport import Failure, Link, Transport, failure_of_status
 from headgate_proto.api.v1 import errors_pb2 as wire
 from headgate_proto.api.v1 import tables_pb2, tables_pb2_grpc
 
@@ -140,11 +140,10 @@ class Coordinators:
         raise CallFailedError(_of_all(failures))
 
     async def _ask(self, address: str, method: Method[Answer], request: Message, seconds: float) -> Answer:
-        transport = self._transport
-        stub: tables_pb2_grpc.TableServiceAsyncStub = tables_pb2_grpc.TableServiceStub(transport.unary(address))
-        call = method(stub)(request, timeout=seconds, metadata=transport.metadata(address))
-        answer: Answer = await answer_of(call, address, transport)
-        return answer
+        with self._transport.link(address) as link:
+            stub: tables_pb2_grpc.TableServiceAsyncStub = tables_pb2_grpc.TableServiceStub(link.channel)
+            answer: Answer = await answer_of(method(stub)(request, timeout=seconds, metadata=link.metadata), link)
+            return answer
 
 
 class ClusterConnection(Protocol):
@@ -164,25 +163,24 @@ def _of_all(failures: Sequence[Failure]) -> Failure:
     return dataclasses.replace(last, error=UnavailableError("; ".join(messages), fix=last.error.fix))
 
 
-async def answer_of(call: Any, address: str, transport: Transport) -> Any:
-    """The first answer of a call that is for the server at ``address``. Raises CallFailedError."""
-    with as_call_failures(address, transport):
+async def answer_of(call: Any, link: Link) -> Any:
+    """The first answer of a call. Raises CallFailedError."""
+    with as_call_failures(link):
         answer = await (call.read() if isinstance(call, aio.UnaryStreamCall) else call)
-        transport.answered(address, await call.initial_metadata())
+        link.transport.answered(link.address, await call.initial_metadata())
         return answer
 
 
 @contextlib.contextmanager
-def as_call_failures(address: str, transport: Transport) -> Iterator[None]:
+def as_call_failures(link: Link) -> Iterator[None]:
     """Turns gRPC's errors, and a server that is too far away, into CallFailedError."""
     try:
         try:
             yield
         except aio.AioRpcError as error:
-            transport.answered(address, error.initial_metadata(), heard=False)
-            tls = transport.credentials is not None
-            failure = failure_of_status(error.code(), error.details() or "", error.trailing_metadata(), address, tls=tls)
-            raise CallFailedError(failure) from error
+            link.transport.answered(link.address, error.initial_metadata(), heard=False)
+            said = (error.code(), error.details() or "", error.trailing_metadata())
+            raise CallFailedError(link.judged(failure_of_status(*said, link.address, tls=link.has_tls))) from error
     except VersionError as skewed:
         raise CallFailedError(Failure(skewed, wire.ACTION_GIVE_UP)) from skewed
 

@@ -6,7 +6,9 @@
 Answers are the messages of ``maintenance.proto``. Calls find the owner by themselves and survive a takeover.
 """
 
+import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from google.protobuf.message import Message
@@ -14,7 +16,7 @@ from grpc import aio
 
 from headgate.coordinators import CallFailedError, ClusterConnection, answer_of, as_call_failures
 from headgate.errors import UnknownOutcomeError
-from headgate.transport import Failure
+from headgate.transport import Failure, Link
 from headgate_proto.api.v1 import errors_pb2 as wire
 from headgate_proto.api.v1 import maintenance_pb2 as api
 from headgate_proto.api.v1 import maintenance_pb2_grpc as rpc
@@ -39,20 +41,20 @@ class Maintenance:
         """
         request = api.CompactRequest(table=self._table, plan_only=plan_only)
         while True:
-            call, answer = await self._connection.coordinators.retry(
+            begun = await self._connection.coordinators.retry(
                 lambda _: self._begin(request), self._connection.timeout, patient=True
             )
-            try:
-                while isinstance(answer, api.CompactResponse):
-                    yield answer
-                    with as_call_failures("", self._connection.transport):
-                        answer = await call.read()
-                return
-            except CallFailedError as broken:
-                if broken.failure.action not in (wire.ACTION_RETRY, wire.ACTION_RESUME):
-                    raise broken.failure.error from None
-            finally:
-                call.cancel()
+            with begun.held:
+                answer = begun.answer
+                try:
+                    while isinstance(answer, api.CompactResponse):
+                        yield answer
+                        with as_call_failures(begun.link):
+                            answer = await begun.call.read()
+                    return
+                except CallFailedError as broken:
+                    if broken.failure.action not in (wire.ACTION_RETRY, wire.ACTION_RESUME):
+                        raise broken.failure.error from None
 
     async def clean(self, *, plan_only: bool = False) -> api.CleanResponse:
         """Deletes file slices that no reader needs. ``plan_only``: answers what would be deleted."""
@@ -161,22 +163,29 @@ class Maintenance:
         )
 
     async def _ask(self, address: str, method: "Method[Answer]", request: Message) -> Answer:
-        transport = self._connection.transport
-        stub: rpc.MaintenanceServiceAsyncStub = rpc.MaintenanceServiceStub(transport.unary(address))
-        answer: Answer = await answer_of(method(stub)(request, metadata=transport.metadata(address)), address, transport)
-        return answer
+        with self._connection.transport.link(address) as link:
+            stub: rpc.MaintenanceServiceAsyncStub = rpc.MaintenanceServiceStub(link.channel)
+            answer: Answer = await answer_of(method(stub)(request, metadata=link.metadata), link)
+            return answer
 
-    async def _begin(
-        self, request: api.CompactRequest
-    ) -> "tuple[aio.UnaryStreamCall[api.CompactRequest, api.CompactResponse], object]":
-        """The owner's stream and its first answer."""
-        transport = self._connection.transport
-
-        async def begin(
-            address: str,
-        ) -> "tuple[aio.UnaryStreamCall[api.CompactRequest, api.CompactResponse], object]":
-            stub: rpc.MaintenanceServiceAsyncStub = rpc.MaintenanceServiceStub(transport.unary(address))
-            call = stub.Compact(request, metadata=transport.metadata(address))
-            return call, await answer_of(call, address, transport)
+    async def _begin(self, request: api.CompactRequest) -> "_Begun":
+        async def begin(address: str) -> "_Begun":
+            with contextlib.ExitStack() as held:
+                link = held.enter_context(self._connection.transport.link(address))
+                stub: rpc.MaintenanceServiceAsyncStub = rpc.MaintenanceServiceStub(link.channel)
+                call = stub.Compact(request, metadata=link.metadata)
+                held.callback(call.cancel)
+                answer = await answer_of(call, link)
+                return _Begun(link, call, answer, held.pop_all())
 
         return await self._connection.coordinators.try_each(begin)
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """The owner's stream, and its first answer. The end of ``held`` ends it."""
+
+    link: Link
+    call: "aio.UnaryStreamCall[api.CompactRequest, api.CompactResponse]"
+    answer: object
+    held: contextlib.ExitStack

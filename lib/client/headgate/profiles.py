@@ -13,8 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-import grpc
-
 from headgate.errors import InvalidArgumentError
 
 try:
@@ -43,10 +41,6 @@ class Profile:
     def decode(cls, text: str) -> "Profile":
         """Raises ValueError or TypeError."""
         return cls(**json.loads(text))
-
-    def credentials(self) -> grpc.ChannelCredentials:
-        """Trusts this authority alone, so that another program on the port gets no token."""
-        return grpc.ssl_channel_credentials(root_certificates=self.authority.encode())
 
 
 def state_folder(environment: Mapping[str, str]) -> Path:

@@ -51,12 +51,12 @@ class Stream:
 
     async def run(self) -> Failure:
         """Runs the stream and returns why it ended. Cancelling it ends the stream."""
-        async with self._transport.stream(self._address) as connection:
-            stub: ingest_pb2_grpc.IngestServiceAsyncStub = ingest_pb2_grpc.IngestServiceStub(connection)
-            call = stub.Append(metadata=self._transport.metadata(self._address))
+        with self._transport.link(self._address, streams=1) as link:
+            stub: ingest_pb2_grpc.IngestServiceAsyncStub = ingest_pb2_grpc.IngestServiceStub(link.channel)
+            call = stub.Append(metadata=link.metadata)
             try:
                 async with asyncio.TaskGroup() as tasks:
-                    receiver = tasks.create_task(self._receive(call))
+                    receiver = tasks.create_task(self._receive(call, link.has_tls))
                     others = [tasks.create_task(self._send(call)), watcher := tasks.create_task(self._watch_silence())]
                     await asyncio.wait((receiver, watcher), return_when=asyncio.FIRST_COMPLETED)
                     ending = receiver.result() if receiver.done() else watcher.result()
@@ -66,7 +66,7 @@ class Stream:
                 call.cancel()
                 # gRPC reports the end of a call on its loop, which must not be closed before that.
                 await call.code()
-            return ending
+            return link.judged(ending)
 
     # --- out ---
 
@@ -107,7 +107,7 @@ class Stream:
 
     # --- in ---
 
-    async def _receive(self, call: "Call") -> Failure:
+    async def _receive(self, call: "Call", has_tls: bool) -> Failure:
         try:
             said = await call.initial_metadata()
             server = self._transport.answered(self._address, said, heard=False)
@@ -115,7 +115,7 @@ class Stream:
             while True:
                 answer = await call.read()
                 if not isinstance(answer, ingest_pb2.AppendResponse):
-                    return await self._end_of(call)
+                    return await self._end_of(call, has_tls)
                 if not self._answers:
                     check_version(dict(said), self._address)
                 self._answers += 1
@@ -124,14 +124,16 @@ class Stream:
                 if ending is not None:
                     return ending
         except aio.AioRpcError as error:
-            return failure_of_status(error.code(), error.details() or "", error.trailing_metadata(), self._address)
+            status = (error.code(), error.details() or "", error.trailing_metadata())
+            return failure_of_status(*status, self._address, tls=has_tls)
         except HeadgateError as error:
             return Failure(error, wire.ACTION_GIVE_UP)
 
-    async def _end_of(self, call: "Call") -> Failure:
+    async def _end_of(self, call: "Call", has_tls: bool) -> Failure:
         status = await call.code()
         if status is not grpc.StatusCode.OK:
-            return failure_of_status(status, await call.details() or "", await call.trailing_metadata(), self._address)
+            said = (status, await call.details() or "", await call.trailing_metadata())
+            return failure_of_status(*said, self._address, tls=has_tls)
         ended = UnavailableError(f"{self._address} ended the stream", fix="The SDK opens the channel again.")
         return Failure(ended, wire.ACTION_RESUME)
 

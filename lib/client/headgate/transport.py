@@ -1,17 +1,17 @@
-"""gRPC channels of one connection, with their options, TLS and token."""
+"""gRPC channels of one connection, with their options and what they show."""
 
+import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import grpc
 from grpc import aio
 
+from headgate.credentials import Look, Shown
 from headgate.errors import (
     HeadgateError,
     InternalError,
-    InvalidArgumentError,
     PermissionDeniedError,
     UnauthenticatedError,
     UnavailableError,
@@ -44,57 +44,79 @@ _OPTIONS = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Tls:
-    """PEM files: the trusted authorities and, for a cluster that knows clients by certificates, the client's own and its key.
-
-    Without ``ca`` the system's authorities are trusted. The files are read once: connect again when the certificate is renewed::
-
-        headgate.connect("headgate.example.org:7070", tls=headgate.Tls(ca="ca.pem"), token="my-token")
-        headgate.connect("headgate.example.org:7070", tls=headgate.Tls("ca.pem", certificate="me.pem", key="me.key"))
-    """
-
-    ca: str | Path | None = None
-    certificate: str | Path | None = None
-    key: str | Path | None = None
-
-    def credentials(self) -> grpc.ChannelCredentials:
-        """GRPC's credentials. Raises OSError for a file that cannot be read, InvalidArgumentError for one without the other."""
-        if bool(self.certificate) != bool(self.key):
-            raise InvalidArgumentError("a client's certificate and its key belong together", fix="Give both, or none.")
-        ca, certificate, key = (Path(path).read_bytes() if path else None for path in (self.ca, self.certificate, self.key))
-        return grpc.ssl_channel_credentials(root_certificates=ca, private_key=key, certificate_chain=certificate)
-
-
 @dataclass(slots=True)
 class _Connection:
+    """``links``: those that use it now. ``streams``: how many of them count against the bound."""
+
     channel: aio.Channel
+    links: int = 0
     streams: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One call's, or one stream's, way to the server at ``address``. ``shown``: what it shows there."""
+
+    transport: "Transport"
+    address: str
+    channel: aio.Channel
+    metadata: Sequence[tuple[str, str]] = field(repr=False)
+    shown: Shown
+
+    @property
+    def has_tls(self) -> bool:
+        return self.shown.pem is not None
+
+    def judged(self, failure: "Failure") -> "Failure":
+        """The call's failure; one to be tried again at this server if what it showed is not known any more, and was renewed."""
+        if isinstance(failure.error, UnauthenticatedError) and self.transport.renewed() != self.shown:
+            return replace(failure, action=wire.ACTION_RESUME, address=self.address)
+        return failure
 
 
 @dataclass(slots=True)
 class Transport:
     """Connections by address, on one event loop.
 
+    ``look``: what calls show now. Once it is renewed, a new connection takes the calls and streams that begin, as gRPC does not
+    take other files for one that it has; those of the older one go on, and it is closed behind the last.
     ``given``: addresses that the program gave. ``front``: the one of them behind which all servers are, as they cannot be reached
     at their own addresses; empty: they can.
     """
 
-    credentials: grpc.ChannelCredentials | None
-    token: str | None = field(repr=False)
+    look: Look
     given: Sequence[str] = ()
     front: str = ""
+    shown: Shown = field(init=False)
     _connections: dict[str, list[_Connection]] = field(default_factory=dict)
+    _older: list[_Connection] = field(default_factory=list)
+    _closing: set[asyncio.Task[None]] = field(default_factory=set)
 
-    def metadata(self, address: str) -> list[tuple[str, str]]:
-        """Of a call that is for the server at ``address``."""
-        dialled = self._dialled(address)
-        said = [(handshake.PROTOCOL, str(handshake.VERSION)), (handshake.DIALLED, dialled)]
-        if dialled != address:
-            said.append((handshake.TARGET, address))
-        if self.token:
-            said.append(("authorization", f"Bearer {self.token}"))
-        return said
+    def __post_init__(self) -> None:
+        self.shown = self.look()
+
+    def renewed(self) -> Shown:
+        """What calls show from now on."""
+        before, self.shown = self.shown, self.look()
+        if self.shown.pem != before.pem:
+            self._older += [each for connections in self._connections.values() for each in connections]
+            self._connections.clear()
+            self._close_unused()
+        return self.shown
+
+    @contextlib.contextmanager
+    def link(self, address: str, *, streams: int = 0) -> Iterator[Link]:
+        """For one call or stream to the server at ``address``, until the context ends; ``streams``: 1 if it is one."""
+        shown = self.renewed()
+        connection = self._with_room(self._dialled(address))
+        connection.links += 1
+        connection.streams += streams
+        try:
+            yield Link(self, address, connection.channel, self._metadata(address), shown)
+        finally:
+            connection.links -= 1
+            connection.streams -= streams
+            self._close_unused()
 
     def answered(self, address: str, metadata: aio.Metadata | None, *, heard: bool = True) -> str:
         """Notes what the first metadata of an answer say (``headgate_proto.handshake``); ``address``: whom the call was for.
@@ -111,25 +133,30 @@ class Transport:
             check_version(said, address)
         return server
 
-    def unary(self, address: str) -> aio.Channel:
-        """A gRPC channel for single calls."""
-        return self._with_room(self._dialled(address)).channel
-
-    @contextlib.asynccontextmanager
-    async def stream(self, address: str) -> AsyncIterator[aio.Channel]:
-        """A gRPC channel for one stream, which counts against the connection's bound until the context ends."""
-        connection = self._with_room(self._dialled(address))
-        connection.streams += 1
-        try:
-            yield connection.channel
-        finally:
-            connection.streams -= 1
-
     async def close(self) -> None:
-        for connections in self._connections.values():
-            for connection in connections:
-                await connection.channel.close()
+        """Ends all calls and streams."""
+        connections = [*self._older, *(each for known in self._connections.values() for each in known)]
+        self._older.clear()
         self._connections.clear()
+        for connection in connections:
+            await connection.channel.close()
+        await asyncio.gather(*self._closing)
+
+    def _close_unused(self) -> None:
+        """Of the older ones."""
+        for connection in [each for each in self._older if not each.links]:
+            self._older.remove(connection)
+            self._closing.add(closing := asyncio.get_running_loop().create_task(connection.channel.close()))
+            closing.add_done_callback(self._closing.discard)
+
+    def _metadata(self, address: str) -> list[tuple[str, str]]:
+        dialled = self._dialled(address)
+        said = [(handshake.PROTOCOL, str(handshake.VERSION)), (handshake.DIALLED, dialled)]
+        if dialled != address:
+            said.append((handshake.TARGET, address))
+        if self.shown.token:
+            said.append(("authorization", f"Bearer {self.shown.token}"))
+        return said
 
     def _dialled(self, address: str) -> str:
         return address if address in self.given or not self.front else self.front
@@ -139,10 +166,10 @@ class Transport:
         for connection in connections:
             if connection.streams < _STREAMS_A_CONNECTION:
                 return connection
-        if self.credentials is None:
+        if self.shown.pem is None:
             channel = aio.insecure_channel(address, options=_OPTIONS)
         else:
-            channel = aio.secure_channel(address, self.credentials, options=_OPTIONS)
+            channel = aio.secure_channel(address, self.shown.pem.credentials(), options=_OPTIONS)
         connections.append(_Connection(channel))
         return connections[-1]
 

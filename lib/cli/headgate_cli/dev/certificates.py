@@ -12,7 +12,7 @@ _SERVER = "server"
 _HOSTS = {_SERVER: ["localhost", "127.0.0.1", "::1"], **{service: [f"{service}.{DOMAIN}"] for service in SERVICES}}
 _VALID = timedelta(days=2 * 365)
 _LEFT = timedelta(days=60)
-"""Certificates with less time left are made anew at the cluster's next start; its clients have to connect again then."""
+"""Certificates with less time left are made anew at the cluster's next start; its clients find the new authority by then."""
 
 
 @dataclass(frozen=True, slots=True)
