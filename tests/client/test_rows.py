@@ -248,6 +248,11 @@ def test_what_holds_no_rows_is_refused(data: Any) -> None:
     [
         (pa.int64(), 1.5, 2.0),
         (pa.int64(), decimal.Decimal("1.5"), decimal.Decimal(2)),
+        (pa.int64(), decimal.Decimal("sNaN"), decimal.Decimal("2e18")),
+        (pa.int64(), decimal.Decimal("-Infinity"), decimal.Decimal("-2.00")),
+        (pa.int64(), decimal.Decimal("1e999999999"), decimal.Decimal("1e18")),
+        (pa.int64(), decimal.Decimal("1e19"), decimal.Decimal(2**63 - 1)),
+        (pa.int64(), float("inf"), 2.0**60),
         (pa.date32(), NOON, NOON.replace(hour=0)),
         (pa.timestamp("ms", "UTC"), NOON.replace(microsecond=1), NOON.replace(microsecond=1000)),
         (pa.timestamp("us", "UTC"), 1.5, NOON),

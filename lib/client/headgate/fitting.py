@@ -28,6 +28,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 _EXACT = decimal.Context(prec=1_000, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
+_MOST_DIGITS = 20
+"""More than any integer of 64 bits has; those of Decimal("1e999999999") would fill the memory."""
 
 
 class UnfitValueError(Exception):
@@ -105,11 +107,18 @@ class Integers(Scalars):
             raise UnfitValueError(
                 "it is a time of day", "Give it as the column counts: microseconds since midnight, or milliseconds."
             )
-        if isinstance(value, (float, decimal.Decimal)):
-            if not math.isfinite(value) or value % 1 != 0:
-                raise UnfitValueError("it is no whole number", "Give int(value), or store it in a column of float64.")
-            return int(value)
-        return super().converted(value)
+        if isinstance(value, float) and not value.is_integer():
+            raise _not_whole()
+        if isinstance(value, decimal.Decimal):
+            if not value.is_finite() or value != value.to_integral_value():
+                raise _not_whole()
+            if value.adjusted() >= _MOST_DIGITS:
+                raise UnfitValueError("it has more digits than an integer column", "Store it in a column of decimals.")
+        return int(value) if isinstance(value, (float, decimal.Decimal)) else super().converted(value)
+
+
+def _not_whole() -> UnfitValueError:
+    return UnfitValueError("it is no whole number", "Give int(value), or store it in a column of float64.")
 
 
 class Floats(Scalars):
