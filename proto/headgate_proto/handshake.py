@@ -4,8 +4,8 @@ Versions, so that programs that do not understand each other refuse to talk; and
 a load balancer or gateway that chooses a server by itself.
 """
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 PROTOCOL: Final = "headgate-protocol"
 """Of a request and of an answer: the sender's ``VERSION``. It holds for clients, services, and services among themselves."""
@@ -18,6 +18,11 @@ UNSAID: Final = 1
 """The version of programs that were made before there was any."""
 
 _DIGITS: Final = 6
+
+
+def by_key(metadata: Iterable[Any] | None) -> dict[str, Any]:
+    """The metadata of an answer, pairs or grpcio's own object. Of this, ``dict`` fails before grpcio 1.80: its keys() are pairs."""
+    return dict(iter(metadata or ()))
 
 
 def version_in(metadata: Mapping[str, object]) -> int:

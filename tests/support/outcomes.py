@@ -10,6 +10,7 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from headgate_proto.api.v1 import errors_pb2
+from headgate_proto.handshake import by_key
 from headgate_runtime.access.methods import declared_access
 from headgate_runtime.errors import METADATA_KEY, from_call
 from support.contracts import path_of
@@ -63,7 +64,7 @@ async def outcome(channel: grpc.aio.Channel, method: MethodDescriptor, metadata:
         except grpc.aio.AioRpcError as failed:
             if failed.code() is grpc.StatusCode.UNIMPLEMENTED:
                 return NOT_SERVED
-            if failed.code() not in _ON_THE_WAY or METADATA_KEY in dict(failed.trailing_metadata() or ()):
+            if failed.code() not in _ON_THE_WAY or METADATA_KEY in by_key(failed.trailing_metadata()):
                 return _refusal(method, failed)
     pytest.fail(f"{method.name}: gRPC alone answers, {_ATTEMPTS} times")
 

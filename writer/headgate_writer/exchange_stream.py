@@ -10,6 +10,7 @@ import grpc
 
 from headgate_proto.cluster.v1 import exchange_pb2 as wire
 from headgate_proto.cluster.v1 import exchange_pb2_grpc
+from headgate_proto.handshake import by_key
 from headgate_proto.parts import messages_of
 from headgate_proto.ranges import OutOfRangeError, check_ranges
 from headgate_runtime.channels import UnsafeAddressError, connect
@@ -131,7 +132,7 @@ class ExchangeStream:
             first = await call.read()
             if first is grpc.aio.EOF:
                 return why
-            if skewed := version_refusal(dict(await call.initial_metadata())):
+            if skewed := version_refusal(by_key(await call.initial_metadata())):
                 self._broken(skewed)
                 return ""
             self._receive(cast(wire.ExchangeResponse, first))

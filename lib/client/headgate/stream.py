@@ -16,6 +16,7 @@ from headgate.system import Clock
 from headgate.transport import Failure, Transport, check_version, failure_of, failure_of_status
 from headgate_proto.api.v1 import errors_pb2 as wire
 from headgate_proto.api.v1 import ingest_pb2, ingest_pb2_grpc
+from headgate_proto.handshake import by_key
 from headgate_proto.parts import messages_of
 from headgate_proto.ranges import OutOfRangeError, check_ranges
 
@@ -117,7 +118,7 @@ class Stream:
                 if not isinstance(answer, ingest_pb2.AppendResponse):
                     return await self._end_of(call, has_tls)
                 if not self._answers:
-                    check_version(dict(said), self._address)
+                    check_version(by_key(said), self._address)
                 self._answers += 1
                 ending = self._apply(answer)
                 self._channel.notify_waiters()

@@ -124,7 +124,7 @@ class Transport:
         ``heard``: the server has answered, so that one which says no version has none. Returns the server's own address; "" if it
         does not say it. Raises VersionError.
         """
-        said = dict(metadata or ())
+        said = handshake.by_key(metadata)
         server = str(said.get(handshake.SERVER, ""))
         dialled = self._dialled(address)
         if server and dialled in self.given and (self.front or handshake.FRONT in said):

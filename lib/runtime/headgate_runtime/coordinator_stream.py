@@ -10,6 +10,7 @@ from typing import Generic, Protocol, TypeVar, cast
 import grpc
 from google.protobuf.message import Message
 
+from headgate_proto.handshake import by_key
 from headgate_proto.ranges import check_ranges
 from headgate_runtime.errors import VersionSkewError
 from headgate_runtime.greeting import version_refusal
@@ -111,7 +112,7 @@ class CoordinatorStream(Generic[Request, Response]):
                 tasks = [group.create_task(each) for each in (self._send_all(call), self._beat(), self._beat_when_due())]
                 heard = False
                 while (message := await call.read()) is not grpc.aio.EOF:
-                    if not heard and (why := version_refusal(dict(await call.initial_metadata()))):
+                    if not heard and (why := version_refusal(by_key(await call.initial_metadata()))):
                         raise VersionSkewError(why)
                     heard = True
                     check_ranges(cast(Message, message))

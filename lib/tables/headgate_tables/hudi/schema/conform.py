@@ -185,7 +185,8 @@ def _plain_list(array: Array) -> Array:
     lengths: Array = pc.fill_null(pc.list_value_length(array), 0)
     ends = pc.cumulative_sum_checked(lengths.cast(pa.int64())).cast(pa.int32())
     offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends])
-    return pa.ListArray.from_arrays(offsets, array.flatten(), type=pa.list_(array.type.value_field), mask=array.is_null())
+    known = pa.array(offsets.to_numpy())  # without a bitmap: before Arrow 24, one whose nulls nobody has counted yet is refused
+    return pa.ListArray.from_arrays(known, array.flatten(), type=pa.list_(array.type.value_field), mask=array.is_null())
 
 
 def _with_children(array: Array, target: pa.DataType, children: Array) -> Array:
