@@ -21,7 +21,7 @@ _DIGITS: Final = 6
 
 
 def by_key(metadata: Iterable[Any] | None) -> dict[str, Any]:
-    """The metadata of an answer, pairs or grpcio's own object. Of this, ``dict`` fails before grpcio 1.80: its keys() are pairs."""
+    """The metadata of an answer, pairs or an object of grpcio. Before 1.80, ``dict`` fails with that: its keys() are pairs."""
     return dict(iter(metadata or ()))
 
 
