@@ -111,7 +111,7 @@ class RowFormat:
             missing = self._needed - row.keys()
             if missing:
                 column = min(missing)
-                fix = f"Give a value: rows may lack only {self._optional()}."
+                fix = f"Give a value: {self._what_may_lack()}."
                 raise RowError(f"row {at} has no {column!r}", fix=fix, row=at, column=column)
             unknown = row.keys() - self._names
             if unknown and self.operation != wire.OPERATION_DELETE:
@@ -123,9 +123,13 @@ class RowFormat:
                     column=column,
                 )
 
-    def _optional(self) -> str:
+    def _what_may_lack(self) -> str:
         names = [name for name in self.schema.names if name not in self._needed]
-        return f"columns that can be null: {', '.join(names)}" if names else "columns that can be null, and this table has none"
+        if self.operation == wire.OPERATION_DELETE:
+            return f"deletes need {', '.join(self.schema.names)}"
+        if names:
+            return f"rows may lack only columns that can be null: {', '.join(names)}"
+        return "rows may lack only columns that can be null, and this table has none"
 
     def _misfit(self, columns: Sequence[Column], rows: Sequence[Mapping[str, object]], first: int, cause: Exception) -> Exception:
         """The error that names the value at fault, searched for only after the conversion of all rows has failed."""
@@ -166,7 +170,7 @@ class RowFormat:
             found = "; ".join(f"{what}: {', '.join(columns)}" for what, columns in wrong.items() if columns)
             hint = " A pandas index becomes a column: reset_index(drop=True)." if "__index_level_0__" in names else ""
             near = did_you_mean(wrong["unknown"][0], self.schema.names) if wrong["unknown"] else ""
-            fix = f"{near}The columns are {', '.join(self.schema.names)}; rows may lack only {self._optional()}.{hint}"
+            fix = f"{near}The columns are {', '.join(self.schema.names)}; {self._what_may_lack()}.{hint}"
             raise SchemaError(f"the columns are not the table's ({found})", fix=fix)
 
     def _column(self, batch: pa.RecordBatch, field: "Field", first: int) -> "Array":
