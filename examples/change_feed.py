@@ -43,7 +43,7 @@ def apply(lines: Iterable[str], orders: headgate.Table) -> None:
 def main() -> None:
     with headgate.connect(os.environ.get("HEADGATE_CONNECT", "localhost:7070"), wait=60) as hg:
         # The lsn orders the changes of a key, so a change that comes twice or late never replaces a newer one.
-        orders = hg.create_table("orders", COLUMNS, key="id", ordering="lsn", exist_ok=True)
+        orders = hg.create_table("shop_orders", COLUMNS, key="id", ordering="lsn", exist_ok=True)
         apply(sys.stdin, orders)
 
 
