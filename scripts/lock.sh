@@ -39,4 +39,4 @@ printf '%s\n' 'pyspark==3.5.9' 'pandas<3' hudi pytest pytest-asyncio hypothesis 
 printf '%s\n' pypaimon==2.1.0 pypaimon-rust==0.4.0 | lock requirements-paimon.lock -
 
 # ./task docs: mkdocstrings reads our docstrings without importing them. MkDocs 2 has no plugins.
-printf '%s\n' 'mkdocs<2' mkdocs-material 'mkdocstrings[python]' | lock requirements-docs.lock - --constraints requirements.lock
+printf '%s\n' 'mkdocs<2' mkdocs-material 'mkdocstrings[python]' ruff | lock requirements-docs.lock - --constraints requirements.lock
