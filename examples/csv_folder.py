@@ -12,9 +12,7 @@ from pyarrow import csv
 
 import headgate
 
-SCHEMA = pa.schema(
-    [("id", pa.int64()), ("day", pa.string()), ("at", pa.timestamp("us", tz="UTC")), ("price", pa.float64())]
-)
+SCHEMA = pa.schema([("id", pa.int64()), ("day", pa.string()), ("at", pa.timestamp("us", tz="UTC")), ("price", pa.float64())])
 
 
 def load(orders: headgate.Table, path: Path) -> int:

@@ -24,7 +24,9 @@ ELSEWHERE: Mapping[str, str] = {
 _LINK = re.compile(r"(?<=\]\()(?!\w+:)([^)#\s]+)(?=[)#])")
 _EXAMPLE = re.compile(r"^\[examples/(\S+)\]\(\.\./examples/\1\)$", re.MULTILINE)
 """A line that is a link to a program, and nothing else."""
-_FROM_ELSEWHERE = re.compile(r"<(?:script|img|iframe)\b[^>]*\bsrc=\"?(?:https?:)?//|<link\b[^>]*\bhref=\"?(?:https?:)?//[^>]*stylesheet")
+_FROM_ELSEWHERE = re.compile(
+    r"<(?:script|img|iframe)\b[^>]*\bsrc=\"?(?:https?:)?//|<link\b[^>]*\bhref=\"?(?:https?:)?//[^>]*stylesheet"
+)
 log = logging.getLogger("mkdocs.plugins.headgate")
 
 

@@ -25,4 +25,7 @@ def test_a_part_of_an_access_file_is_understood(text: str) -> None:
 def test_the_user_of_redis_has_the_rights_that_the_coordinators_user_gets() -> None:
     (shown,) = [block for block in fenced(PAGE) if block.startswith("ACL SETUSER")]
     rights = {word for word in shown.split() if word[0] in "+-~&"}
-    assert rights == {"-@all", *(word for word in coordinators_user("secret").split() if word[0] in "+~")}  # a user begins with -@all
+    assert rights == {
+        "-@all",
+        *(word for word in coordinators_user("secret").split() if word[0] in "+~"),
+    }  # a user begins with -@all

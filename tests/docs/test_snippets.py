@@ -14,25 +14,31 @@ RUN = ("README.md", "lib/tables/README.md", "docs/load.md", "docs/read.md", "doc
 """Pages whose blocks run, each page against a cluster of its own."""
 LANGUAGES = ("python", "sh", OUTPUT)
 
-_DOCKER = "needs Docker; tests/deploy/test_image.py and test_composed.py do the same with a builder of images"
-_ACCESS = "a part of an access file"
+_DOCKER = "needs Docker; tests/deploy/test_image.py and tests/deploy/test_composed.py do the same with a builder of images"
+_OPERATIONS = "tests/docs/test_operations_page.py"
 ELSEWHERE: Mapping[tuple[str, str], str] = {
     ("README.md", "./task demo"): "stages of .ci/run",
     ("CONTRIBUTING.md", "./task test"): "stages of .ci/run",
     ("CONTRIBUTING.md", "./task contracts"): "writes a file of the repository",
     ("CONTRIBUTING.md", "scripts/lock.sh"): "asks a package registry for everything",
-    ("docs/kubernetes.md", "kubectl create namespace headgate"): "needs Kubernetes; tests/deploy/test_kubernetes_page.py renders it",
+    (
+        "docs/kubernetes.md",
+        "kubectl create namespace headgate",
+    ): "needs Kubernetes; tests/deploy/test_kubernetes_page.py renders it",
     ("docs/kubernetes.md", "headgate.connect("): "tests/deploy/test_kubernetes_page.py",
     ("docs/kubernetes.md", "externalRules:"): "tests/deploy/test_kubernetes_page.py",
-    ("docs/operations.md", "docker build"): _DOCKER,
-    ("docs/operations.md", "cd deploy/docker"): _DOCKER,
-    ("docs/operations.md", "[tokens]"): "",
+    ("docs/docker.md", "docker build"): _DOCKER,
+    ("docs/docker.md", "cd deploy/docker"): _DOCKER,
+    ("docs/operations.md", "[tokens]"): _OPERATIONS,
     ("docs/operations.md", "--jwt-issuer"): "flags of a service, which test_commands.py checks",
     ("docs/operations.md", "--client-ca"): "flags of a service, which test_commands.py checks",
-    ("docs/operations.md", "[[roles]]"): "",
-    ("docs/operations.md", "[[quotas]]"): "",
-    ("docs/operations.md", "ACL SETUSER"): "",
-    ("docs/operations.md", "headgate table adopt"): "wants a table with times of the future, as tests/cluster/test_moved_clock.py has",
+    ("docs/operations.md", "[[roles]]"): _OPERATIONS,
+    ("docs/operations.md", "[[quotas]]"): _OPERATIONS,
+    ("docs/operations.md", "ACL SETUSER"): _OPERATIONS,
+    (
+        "docs/operations.md",
+        "headgate table adopt",
+    ): "wants a table with times of the future, as tests/cluster/test_moved_clock.py has",
     ("lib/spark/README.md", "from headgate_spark"): "tests/spark/test_readme.py, where Spark is",
 }
 """By page and beginning of the block's first line: why it does not run here, or which test holds it."""

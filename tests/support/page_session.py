@@ -20,7 +20,7 @@ OUTPUT = "text"
 
 
 class PageSession:
-    """``address``: of the cluster that is there instead of the pages'. ``places``: what else stands in pages, and what in its place."""
+    """``address``: of the cluster that stands in for the pages'. ``places``: what else pages name, and what stands in for it."""
 
     def __init__(self, address: str, folder: Path, places: Mapping[str, str] | None = None) -> None:
         self._folder = folder
@@ -61,7 +61,7 @@ class PageSession:
 
 
 def compare(shown: str, printed: str, where: str) -> None:
-    """Raises AssertionError unless each shown line was printed, in this order. Spaces at their ends and between columns are free."""
+    """Raises AssertionError unless each shown line was printed, in this order. Widths of columns are free."""
     left = iter([*map(_squeezed, printed.splitlines())])
     for line in filter(None, map(_squeezed, shown.splitlines())):
         wanted = re.compile(".*".join(map(re.escape, line.split("…"))))
