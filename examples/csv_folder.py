@@ -12,7 +12,13 @@ from pyarrow import csv
 
 import headgate
 
-SCHEMA = pa.schema([("id", pa.int64()), ("day", pa.string()), ("at", pa.timestamp("us", tz="UTC")), ("price", pa.float64())])
+COLUMNS: dict[str, pa.DataType] = {
+    "id": pa.int64(),
+    "day": pa.string(),
+    "at": pa.timestamp("us", tz="UTC"),
+    "price": pa.float64(),
+}
+SCHEMA = pa.schema(COLUMNS)
 
 
 def load(orders: headgate.Table, path: Path) -> int:

@@ -11,7 +11,7 @@ _TREE = re.compile(r"(?:^.*[├└│].*\n?)+", re.MULTILINE)
 _INTERPRETED = re.compile(r"``([^`\n]+)``")
 
 
-class Markdown(griffe.Extension):  # type: ignore[misc] - griffe is in .venv-docs alone
+class Markdown(griffe.Extension):  # type: ignore[misc] # griffe is in .venv-docs alone
     """Changes what griffe has read, before it is rendered."""
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:

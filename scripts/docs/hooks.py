@@ -4,7 +4,6 @@ import json
 import logging
 import os
 import re
-from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -12,15 +11,15 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parents[2]
-ELSEWHERE: Mapping[str, str] = {
-    "README.md": "index.md",
-    "CHANGELOG.md": "changelog.md",
-    "CONTRIBUTING.md": "contributing.md",
-    "SECURITY.md": "security.md",
-    "lib/spark/README.md": "spark.md",
-    "lib/tables/README.md": "library.md",
-}
-"""Pages outside of docs/, from the root, and their names in the site."""
+ELSEWHERE = (
+    "README.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "lib/spark/README.md",
+    "lib/tables/README.md",
+)
+"""Pages outside of docs/, from the root. They have the same places in the site."""
 _LINK = re.compile(r"(?<=\]\()(?!\w+:)([^)#\s]+)(?=[)#])")
 _EXAMPLE = re.compile(r"^\[examples/(\S+)\]\(\.\./examples/\1\)$", re.MULTILINE)
 """A line that is a link to a program, and nothing else."""
@@ -31,8 +30,8 @@ log = logging.getLogger("mkdocs.plugins.headgate")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    for path, name in ELSEWHERE.items():
-        files.append(File.generated(config, name, abs_src_path=str(ROOT / path)))
+    for path in ELSEWHERE:
+        files.append(File.generated(config, path, abs_src_path=str(ROOT / path)))
     return files
 
 
@@ -44,12 +43,12 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     def led(found: re.Match[str]) -> str:
         target = (source.parent / found[1]).resolve()
         if target.is_relative_to(docs):
-            name = target.relative_to(docs).as_posix()
+            place = target.relative_to(docs).as_posix()
+        elif target.is_relative_to(ROOT) and target.relative_to(ROOT).as_posix() in ELSEWHERE:
+            place = target.relative_to(ROOT).as_posix()
         else:
-            name = ELSEWHERE.get(target.relative_to(ROOT).as_posix() if target.is_relative_to(ROOT) else "", "")
-        if not name:
             return found[1]  # which MkDocs refuses
-        return os.path.relpath(name, PurePosixPath(page.file.src_uri).parent)
+        return os.path.relpath(place, PurePosixPath(page.file.src_uri).parent)
 
     return _LINK.sub(led, _EXAMPLE.sub(_shown, markdown))
 

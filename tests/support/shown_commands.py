@@ -85,8 +85,8 @@ def parse(shown: Shown) -> None:
         if found is None:
             raise click.UsageError(f"no command {words[0]!r}", context)
         context, command, words = click.Context(found, context, words[0]), found, words[1:]
-    if command.name in SERVICES:
-        _check_settings(SERVICES[command.name], words)
+    if service := SERVICES.get(command.name or ""):
+        _check_settings(service, words)
     else:
         _parse(command, words, context, whole=shown.whole)
 
