@@ -14,6 +14,7 @@ from headgate_cli.load.plan import say_lacking, schema_of_files, show_plan
 from headgate_cli.load.progress import LoadProgress, show_left_out
 from headgate_cli.load.reading_options import reading_options
 from headgate_cli.load.sending import Sending, fitting
+from headgate_cli.load.waiting import WaitReason
 from headgate_cli.options import cluster_options
 from headgate_cli.output import Output, json_option
 from headgate_cli.reading.bad_rows import BadRows
@@ -21,7 +22,7 @@ from headgate_cli.reading.options import ReadOptions
 from headgate_cli.reading.source import refused
 from headgate_cli.reading.sources import FORMATS, TEXT_FORMATS, format_of, open_source
 from headgate_cli.table.command import create_table
-from headgate_tables.system import SystemIds
+from headgate_tables.system import SystemClock, SystemIds
 
 
 class LoadOptions(TypedDict):
@@ -100,8 +101,9 @@ def load(
             if options["create"]:
                 _create(output, cluster, paths, table_name, reading, options)
             table = cluster.table(table_name)
-            for path in paths:
-                _load(output, table, path, reading, options)
+            with WaitReason(access, table_name) as waits_for:
+                for path in paths:
+                    _load(output, table, path, reading, waits_for, options)
 
 
 def _check(files: Sequence[Path], options: LoadOptions, reading: ReadOptions) -> None:
@@ -143,7 +145,9 @@ def _create(
     output.print_text(f"Created {made.name} at {made.url}")
 
 
-def _load(output: Output, table: headgate.Table, path: Path, reading: ReadOptions, options: LoadOptions) -> None:
+def _load(
+    output: Output, table: headgate.Table, path: Path, reading: ReadOptions, waits_for: WaitReason, options: LoadOptions
+) -> None:
     operation = "delete" if options["delete"] else "mixed" if options["operation_column"] else "upsert"
     kind = options["kind"] or format_of(path)
     before = state(path)
@@ -157,12 +161,12 @@ def _load(output: Output, table: headgate.Table, path: Path, reading: ReadOption
     rows = fitting(source, sending.form(table, source), bad)
     sent = 0
     try:
-        with table.channel(name) as channel, LoadProgress(output, path.name, source.total) as progress:
+        with table.channel(name) as channel, LoadProgress(output, source, channel, waits_for, SystemClock()) as progress:
             skip = channel.committed_offset
             for piece in rows.pieces(skip):
                 sending.send(channel, piece)
                 sent += piece.rows.num_rows
-                progress.at(piece.done, piece.last_row)
+                progress.sent(piece)
             channel.flush("queryable")
     finally:
         if reading.reject_file:

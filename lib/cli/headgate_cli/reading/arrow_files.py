@@ -10,7 +10,6 @@ import pyarrow.parquet as pq
 
 from headgate_cli.reading.source import FileBatch, Source, numbered
 
-
 _BATCH_BYTES = 8 << 20
 _BATCH_ROWS = 1 << 15
 _ORC_ROWS = 1 << 13

@@ -48,9 +48,10 @@ class CsvFile:
         with self._stream() as stream:
             stream.quote = self._options.quote.encode()
             try:
-                with self._reader(
-                    stream, self.delimiter, self.names, ragged=ragged if self._options.skip_bad else None
-                ) as (reader, paced):
+                with self._reader(stream, self.delimiter, self.names, ragged=ragged if self._options.skip_bad else None) as (
+                    reader,
+                    paced,
+                ):
                     for batch in numbered(paced.taken(reader), paced.done):
                         yield batch
                         last = batch if batch.rows.num_rows else last
