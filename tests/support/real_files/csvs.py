@@ -158,7 +158,7 @@ CSVS = {
         text("id,at\n1,3/14/2026 9:26 PM\n"),
         ("--timestamp-format", "%m/%d/%Y %I:%M %p", "--timezone", "UTC"),
         sql(
-            'select id::bigint as id, strptime("at", \'%-m/%-d/%Y %-I:%M %p\')::timestamptz as "at" from read_csv(FILE, all_varchar=true)'
+            'select id::bigint as id, strptime("at", \'%-m/%-d/%Y %-I:%M %p\')::timestamptz as "at" from read_csv(FILE, all_varchar=true)'  # noqa: E501
         ),
     ),
     "thousands": RealFile(

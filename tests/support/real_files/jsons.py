@@ -33,7 +33,7 @@ _LINE = {
 _FEATURES = json.dumps(
     {"type": "FeatureCollection", "features": [_POINT, _POINT | {"properties": {"id": 2, "name": "Bonn"}}]}, indent=2
 )
-_FLAT = "select f.properties.id as id, f.properties.name as name, f.geometry.coordinates as place from (select unnest(features) as f from {})"
+_FLAT = "select f.properties.id as id, f.properties.name as name, f.geometry.coordinates as place from (select unnest(features) as f from {})"  # noqa: E501
 _GEOJSON_LINES = "".join(json.dumps({"id": at, **each}) + "\n" for at, each in enumerate((_POINT, _LINE)))
 _MONGO = '{"_id": {"$oid": "507f1f77bcf86cd799439011"}, "n": 1}\n'
 _FLAT_MONGO = """select _id."$oid" as id, n from {}"""

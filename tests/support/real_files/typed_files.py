@@ -21,7 +21,7 @@ from support.real_files.case import RealFile, Rows, sql, text
 _READ = sql("select * from read_parquet(FILE)")
 _UTC = dt.UTC
 _NS = pa.table({"id": [1, 2], "at": pa.array([1_767_322_800_123_456_000, None], pa.timestamp("ns", "UTC"))})
-_LOCAL = pa.table({"id": [1], "at": pa.array([dt.datetime(2026, 7, 2, 3, 4, 5)])})
+_LOCAL = pa.table({"id": [1], "at": pa.array([dt.datetime(2026, 7, 2, 3, 4, 5)])})  # noqa: DTZ001 - a clock time
 _AVRO = {
     "type": "record",
     "name": "row",
@@ -133,7 +133,7 @@ _POLARS = pl.DataFrame(
         "kind": pl.Series(["a", "b"], dtype=pl.Categorical),
         "small": pl.Series([1, 255], dtype=pl.UInt8),
         "tags": [["x"], []],
-        "at": pl.Series([dt.datetime(2026, 1, 2, 3, 4, 5, 6)] * 2).dt.replace_time_zone("UTC"),
+        "at": pl.Series([dt.datetime(2026, 1, 2, 3, 4, 5, 6)] * 2).dt.replace_time_zone("UTC"),  # noqa: DTZ001
     }
 )
 _WIDE = pa.table({"id": pa.array([1, 2], pa.uint64()), "big": pa.array([2**63, 5], pa.uint64())})
