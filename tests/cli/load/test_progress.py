@@ -15,8 +15,8 @@ import pytest
 
 from demo.dev_cluster import DevCluster
 from demo.ports import free_port
+from headgate_cli.load.counts import LoadCounts
 from headgate_cli.load.progress import LoadProgress
-from headgate_cli.load.tally import LoadTally
 from headgate_cli.output import Output
 from headgate_cli.reading.source import FilePiece
 from headgate_cli.reading.sources import open_source
@@ -30,16 +30,16 @@ def piece(last_row: int, done: int) -> FilePiece:
 
 
 def test_a_file_is_as_far_as_its_last_committed_piece() -> None:
-    tally = LoadTally(skip=100, now=50.0)
+    counts = LoadCounts(skip=100, now=50.0)
     for last_row, done in ((200, 10), (300, 20), (400, 30)):
-        tally.piece_sent(piece(last_row, done))
-    assert (tally.sent, tally.committed, tally.done) == (400, 100, 0)
-    assert tally.rows_committed(299, now=52.0)
-    assert (tally.committed, tally.done, tally.moved) == (299, 10, 52.0)
-    assert not tally.rows_committed(299, now=53.0)
-    assert tally.moved == 52.0
-    assert tally.rows_committed(400, now=60.0)
-    assert (tally.committed, tally.done, tally.rows_per_s(60.0)) == (400, 30, 30)
+        counts.piece_sent(piece(last_row, done))
+    assert (counts.sent, counts.committed, counts.done) == (400, 100, 0)
+    assert counts.rows_committed(299, now=52.0)
+    assert (counts.committed, counts.done, counts.moved) == (299, 10, 52.0)
+    assert not counts.rows_committed(299, now=53.0)
+    assert counts.moved == 52.0
+    assert counts.rows_committed(400, now=60.0)
+    assert (counts.committed, counts.done, counts.rows_per_s(60.0)) == (400, 30, 30)
 
 
 def test_pieces_of_a_batch_are_done_with_its_last_one_and_have_about_equal_rows(tmp_path: Path) -> None:

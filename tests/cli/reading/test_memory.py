@@ -73,7 +73,7 @@ def write_lines(path: Path, blocks: int) -> None:
 def test_a_csv_is_read_only_a_few_blocks_ahead_of_its_rows(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     write_lines(path, blocks=12)
-    types = pa.schema([("id", pa.int64()), ("text", pa.string())])
+    types = pa.schema([pa.field("id", pa.int64()), pa.field("text", pa.string())])
     done = [piece.done for piece in open_source(path, "csv", types).pieces(0)]
     assert done[0] == BLOCK_BYTES, "of the file, as far as its rows are"
     assert done == sorted(done)
@@ -86,7 +86,7 @@ def test_blocks_whose_rows_are_all_left_out_do_not_end_the_reading(tmp_path: Pat
     with path.open("a") as file:
         file.writelines(f"{'y' * 100_000}\n" for _ in range(4 * BLOCK_BYTES // 100_000))
         file.write("2,x\n" * 3_000_000)
-    types = pa.schema([("id", pa.int64()), ("text", pa.string())])
+    types = pa.schema([pa.field("id", pa.int64()), pa.field("text", pa.string())])
     options = ReadOptions(skip_bad=True)
     bad = BadRows(options)
     rows = sum(piece.rows.num_rows for piece in open_source(path, "csv", types, options, bad).pieces(0))

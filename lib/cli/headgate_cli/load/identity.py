@@ -50,11 +50,6 @@ def identify(path: Path, operation: str, reading: ReadOptions, kind: str = "", a
     return LoadIdentity(f"load:{operation}:{shown[-120:]}:", content[:16], way[:8], again[:16])
 
 
-def channel_name(path: Path, operation: str, reading: ReadOptions, kind: str = "", again: str = "") -> str:
-    """The name of the channel of a file's load; 1 to 255 printable bytes."""
-    return identify(path, operation, reading, kind, again).channel
-
-
 def state(path: Path) -> tuple[int, int]:
     """What differs when a program writes to the file while it is read: its size, and when it was written."""
     found = path.stat()

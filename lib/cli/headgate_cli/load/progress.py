@@ -10,7 +10,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from headgate_cli.load.tally import LoadTally
+from headgate_cli.load.counts import LoadCounts
 from headgate_cli.output import Output
 from headgate_cli.reading.bad_rows import BadRows
 from headgate_cli.reading.options import ReadOptions
@@ -46,7 +46,7 @@ class LoadProgress:
         self._channel = channel
         self._waits_for = waits_for
         self._clock = clock
-        self._tally = LoadTally(channel.committed_offset, clock.monotonic())
+        self._counts = LoadCounts(channel.committed_offset, clock.monotonic())
         self._waiting = ""
         self._lock = threading.Lock()
         self._ended = threading.Event()
@@ -61,38 +61,40 @@ class LoadProgress:
     def sent(self, piece: FilePiece) -> None:
         """Shows progress after a piece was sent."""
         with self._lock:
-            self._tally.piece_sent(piece)
+            self._counts.piece_sent(piece)
             self._show()
 
     def _tick(self) -> None:
         while not self._ended.wait(_TICK_S):
             with self._lock:
                 self._show()
-                stands = self._tally.sent > self._tally.committed and self._clock.monotonic() - self._tally.moved >= _PATIENCE_S
-                moved = self._tally.moved
+                stands = (
+                    self._counts.sent > self._counts.committed and self._clock.monotonic() - self._counts.moved >= _PATIENCE_S
+                )
+                moved = self._counts.moved
             reason = self._waits_for() if stands else ""
             with self._lock:
-                self._waiting = reason if self._tally.moved == moved else ""
+                self._waiting = reason if self._counts.moved == moved else ""
 
     def _show(self) -> None:
-        now, tally, total = self._clock.monotonic(), self._tally, self._source.total
-        if tally.rows_committed(self._channel.committed_offset, now):
+        now, counts, total = self._clock.monotonic(), self._counts, self._source.total
+        if counts.rows_committed(self._channel.committed_offset, now):
             self._waiting = ""
-        rate = tally.rows_per_s(now)
-        said = f"{tally.committed:,} rows committed, {rate:,} rows/s" + (f"; waiting: {self._waiting}" if self._waiting else "")
-        self._bar.update(self._task, completed=tally.done, said=said)
+        rate = counts.rows_per_s(now)
+        said = f"{counts.committed:,} rows committed, {rate:,} rows/s" + (f"; waiting: {self._waiting}" if self._waiting else "")
+        self._bar.update(self._task, completed=counts.done, said=said)
         if not self._has_bar and not self._output.json and now >= self._line_at:
             self._line_at = now + _LINE_S
-            click.echo(f"{self._source.path.name}: {100 * tally.done // max(1, total)} %, {said}", err=True)
+            click.echo(f"{self._source.path.name}: {100 * counts.done // max(1, total)} %, {said}", err=True)
         self._output.print_json(
             {
                 "event": "progress",
                 "file": self._source.path.name,
-                "done": tally.done,
+                "done": counts.done,
                 "total": total,
                 "unit": self._source.unit,
-                "row": tally.sent,
-                "committed": tally.committed,
+                "row": counts.sent,
+                "committed": counts.committed,
                 "rows_per_s": rate,
                 "waiting": self._waiting,
             }
@@ -108,7 +110,7 @@ class LoadProgress:
         self._ticker.join()
         if kind is None:
             self._waiting = ""
-            self._tally.done = self._source.total  # behind the last row there may be a footer, or rows that were left out
+            self._counts.done = self._source.total  # behind the last row there may be a footer, or rows that were left out
             self._show()
         self._bar.stop()
 

@@ -5,7 +5,7 @@ from collections import deque
 from headgate_cli.reading.source import FilePiece
 
 
-class LoadTally:
+class LoadCounts:
     """``skip``: rows that earlier loads of the file committed; ``now``: seconds of any clock that only grows."""
 
     def __init__(self, skip: int, now: float) -> None:
