@@ -5,12 +5,15 @@ from typing import Self
 
 from headgate import aio
 from headgate.acks import Acks, Level
+from headgate.encoding import encode_call
 from headgate.loop_thread import LoopThread
 from headgate.rows import RowFormat, detect_operation_type
 
 
 class Receipt:
     """Confirms that a call's rows are buffered. ``offset`` is that of the last one."""
+
+    __slots__ = ("_channel", "offset")
 
     def __init__(self, channel: "Channel", offset: int) -> None:
         self.offset = offset
@@ -147,9 +150,12 @@ class Channel:
     def _append(self, row_format: RowFormat, rows: object, offset: int | None, timeout: float | None) -> Receipt:
         """Converts rows on the caller's thread; waits on the event loop only when the buffer is full."""
         shared = self._shared
+        row = row_format.reader.read(rows)
+        if row is not None and (single := shared.try_single_row(row_format, row, offset)) is not None:
+            return Receipt(self, single)
         shared.check_accepts(offset)
-        taken = shared.state.last_offset if offset is None else offset
-        for encoded in aio.encode_call(self._core.encoder, row_format, rows, offset):
+        taken = shared.offset if offset is None else offset
+        for encoded in encode_call(self._core.encoder, row_format, rows, offset):
             now = shared.try_append_rows(row_format, encoded, offset)
             if now is None:
                 now = self._thread.run(self._core.runner.append_rows(row_format, encoded, offset, self._core.seconds(timeout)))

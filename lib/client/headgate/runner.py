@@ -54,6 +54,7 @@ class ChannelRunner:
         channel = self.channel
         channel.check_accepts()
         with channel.lock:
+            channel.append_single_rows()
             target = channel.state.last_offset
             if level != "received":
                 channel.state.request_flush()
