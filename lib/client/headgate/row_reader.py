@@ -12,8 +12,8 @@ import datetime
 import decimal
 import keyword
 import zoneinfo
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import pyarrow as pa
 import pyarrow.types as pat
@@ -29,13 +29,8 @@ if TYPE_CHECKING:
 Values: TypeAlias = tuple[object, ...]
 
 
-class RowValues(NamedTuple):
-    """A row that was read. ``size``: its bytes in Arrow."""
-
-    values: Values
-    size: int
-
-
+RowValues: TypeAlias = tuple[Values, int]
+"""A row that was read, and its bytes in Arrow. No class: to make an object of one takes as long as five of the columns."""
 _Read: TypeAlias = Callable[[Any], RowValues | None]
 
 _LARGE = 256 * 1024
@@ -51,6 +46,9 @@ _NAMES: dict[str, object] = {
     "Decimal": decimal.Decimal,
     "zones": _ZONES,
     "large": _LARGE,
+    **{f"high{count}": decimal.Decimal(1).scaleb(count) for count in range(39)},
+    **{f"low{count}": decimal.Decimal(-1).scaleb(count) for count in range(39)},
+    **{f"step{count}": decimal.Decimal(1).scaleb(-count) for count in range(39)},
 }
 
 
@@ -90,15 +88,17 @@ class RowReader:
         ]
         self._null_is_refused = [column.field.name in never_null for column in columns]
         self._operation_at = len(columns) - 1 if operations else None
-        self._of_values = self._made(f"{', '.join(self._locals)}, = row")
+        self._of_values = self._made(f"{', '.join(self._locals)}, = row", values="row")
         guard = "" if ignores_others else f"len(row) == {len(columns)}"
-        self._by_class: dict[type, _Read | None] = {dict: self._made(self._loads("row[{!r}]".format), guard), list: None}
+        self._readers = _Readers(self._reader_of)
+        self._readers[dict] = self._made(self._loads("row[{!r}]".format), guard)
 
     def read(self, data: object) -> RowValues | None:
         """The row, or the only row of a list; None for all else, and for a row that is not certain to fit."""
-        if type(data) is list:
-            return self._read(data[0]) if len(data) == 1 else None
-        return self._read(data)
+        try:
+            return self._readers[type(data)](data) or self._read_slowly(data)
+        except _UNCERTAIN:
+            return self._read_slowly(data)
 
     def batch(self, rows: Sequence[Values], schema: pa.Schema) -> pa.RecordBatch:
         """The rows that were read as one record batch."""
@@ -107,28 +107,16 @@ class RowReader:
         ]
         return pa.RecordBatch.from_arrays(columns, schema=schema)
 
-    def _read(self, row: object) -> RowValues | None:
-        kind = type(row)
-        try:
-            read = self._by_class[kind]
-        except KeyError:
-            read = self._by_class[kind] = self._reader_of(kind)
-        if read is None:
-            return None
-        try:
-            return read(row) or self._read_slowly(row)
-        except _UNCERTAIN:
-            return self._read_slowly(row)
-
-    def _reader_of(self, kind: type) -> _Read | None:
-        """How to read rows of a class: None, if its objects are no rows."""
-        if kind is tuple:
-            return self._of_tuples()
-        if issubclass(kind, Mapping):
-            return _is_uncertain
+    def _reader_of(self, kind: type) -> _Read:
+        if kind is list:
+            return lambda rows: self.read(rows[0]) if len(rows) == 1 and type(rows[0]) is not list else None
+        if kind is tuple and self._table_columns is not None:
+            local = dict(zip(self._names, self._locals, strict=True))
+            loads = f"{', '.join(local.get(name, '_') for name in self._table_columns)}, = row"
+            return self._made(loads, values="row" if list(self._table_columns) == self._names else "")
         names = field_names(kind)
         if names is None:
-            return None
+            return _is_uncertain
         if issubclass(kind, tuple) and list(names) == self._names:
             return self._of_values
         fits = self._needed.issubset(names) and (self._ignores_others or self._known.issuperset(names))
@@ -137,20 +125,15 @@ class RowReader:
             return _is_uncertain
         return self._made(self._loads(lambda name: f"row.{name}" if name in names else "None"))
 
-    def _of_tuples(self) -> _Read | None:
-        if self._table_columns is None:
-            return None
-        local = dict(zip(self._names, self._locals, strict=True))
-        return self._made(f"{', '.join(local.get(name, '_') for name in self._table_columns)}, = row")
-
     def _loads(self, value: Callable[[str], str]) -> str:
         return f"{', '.join(self._locals)}, = {', '.join(map(value, self._names))},"
 
-    def _made(self, loads: str, guard: str = "") -> _Read:
-        """A function that takes a row: ``loads`` assigns its values to the locals."""
+    def _made(self, loads: str, guard: str = "", values: str = "") -> _Read:
+        """A function that takes a row: ``loads`` assigns its values to the locals. ``values``: what is their tuple already."""
         texts = [self._locals[at] for at, column in enumerate(self._columns) if isinstance(column.fit, fitting.Texts)]
         bytes_ = [self._locals[at] for at, column in enumerate(self._columns) if isinstance(column.fit, fitting.Binaries)]
         fixed = sum(map(_width, (column.field.type for column in self._columns)))
+        joined = ", ".join(self._locals)
         source = f"""
 def read(row):
     {loads}
@@ -158,10 +141,10 @@ def read(row):
         text = "".join(({"".join(f"{local} or ''," for local in texts)}))
         size = {fixed} + (len(text) if text.isascii() else len(text.encode())){"".join(f" + len({x} or b'')" for x in bytes_)}
         if size <= large:
-            return RowValues(({", ".join(self._locals)},), size)
+            return {values or f"({joined},)"}, size
     return None
 """
-        names = {**_NAMES, "RowValues": RowValues}
+        names = dict(_NAMES)
         exec(source, names)  # noqa: S102 - text of this file, and names as Python's own literals
         return cast("_Read", names["read"])
 
@@ -174,7 +157,7 @@ def read(row):
         fields = mapping_of(row)
         if fields is None or not self._needed <= fields.keys() or not (self._ignores_others or fields.keys() <= self._known):
             return None
-        values = [fields.get(name) for name in self._names]
+        values = tuple(map(fields.get, self._names))
         try:
             if (certain := self._of_values(values)) is not None:
                 return certain
@@ -182,8 +165,8 @@ def read(row):
             pass
         return self._fitted(values)
 
-    def _fitted(self, values: list[object]) -> RowValues | None:
-        size = 0
+    def _fitted(self, given: Values) -> RowValues | None:
+        values, size = list(given), 0
         for at, (column, holds) in enumerate(zip(self._columns, self._holds, strict=True)):
             try:
                 if not holds(values[at]):
@@ -196,11 +179,23 @@ def read(row):
             if alone.null_count and self._null_is_refused[at]:
                 return None
             size += alone.nbytes
-        return RowValues(tuple(values), size) if size <= _LARGE else None
+        return (tuple(values), size) if size <= _LARGE else None
+
+
+class _Readers(dict[type, _Read]):
+    """How to read objects of each class, found out at the first of them."""
+
+    def __init__(self, reader_of: Callable[[type], _Read]) -> None:
+        super().__init__()
+        self._reader_of = reader_of
+
+    def __missing__(self, kind: type) -> _Read:
+        self[kind] = reader = self._reader_of(kind)
+        return reader
 
 
 def _is_uncertain(_: object) -> RowValues | None:
-    """Reads rows of classes that are read slowly."""
+    """Of classes that are no rows, or are read slowly."""
     return None
 
 
@@ -241,10 +236,9 @@ def _condition_of_values(fit: Fit, kind: pa.DataType, value: str) -> str:
 
 def _condition_of_decimals(fit: fitting.Decimals, value: str) -> str:
     """Within the digits before the point; behind it as many as the column has, or a whole multiple of the last of them."""
-    most = 10 ** (fit.precision - fit.scale)
-    last = f'Decimal("{decimal.Decimal(1).scaleb(-fit.scale)}")'
-    digits = f"({value}.same_quantum({last}) or {value} % {last} == 0)"
-    return f"type({value}) is Decimal and -{most} < {value} < {most} and {digits}"
+    digits, step = fit.precision - fit.scale, f"step{fit.scale}"
+    is_whole = f"({value}.same_quantum({step}) or {value} % {step} == 0)"
+    return f"type({value}) is Decimal and low{digits} < {value} < high{digits} and {is_whole}"
 
 
 def _width(kind: pa.DataType) -> int:

@@ -27,7 +27,7 @@ from headgate.errors import (
 )
 from headgate.row_reader import RowValues
 from headgate.rows import RowFormat
-from headgate.single_rows import SINGLE_ROW_SECONDS, SingleRows
+from headgate.single_rows import MOST_BYTES, MOST_ROWS, SINGLE_ROW_SECONDS, SingleRows
 from headgate_proto.api.v1 import errors_pb2 as wire
 
 _KEPT = "Buffered rows are kept and still being sent: wait again, or end the program and start above committed_offset."
@@ -76,17 +76,15 @@ class SharedChannel:
             if waiting.row_format is not row_format:
                 self.append_single_rows()
                 waiting.row_format = row_format
-            if self.failure is not None or state.refusal is not None or not state.has_room(waiting.size + row.size):
+            if self.failure is not None or state.refusal is not None:
                 return None
-            taken = waiting.append(row, offset, state.last_offset)
-            if waiting.is_full:
-                self.append_single_rows()
-            elif not self._is_timed:
+            taken = waiting.append(row, offset, state)
+            if not self._is_timed:
                 self._is_timed = True
                 self._on_loop(self._start_timer)
+            if len(waiting.rows) < MOST_ROWS and waiting.size < MOST_BYTES:
                 return taken
-            else:
-                return taken
+            self.append_single_rows()
         self.wake_sender()
         return taken
 

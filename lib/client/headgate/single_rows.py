@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 
 from headgate.answers import MAX_OFFSET
+from headgate.channel_state import ChannelState
 from headgate.row_reader import RowValues, Values
 from headgate.rows import RowFormat
 
 SINGLE_ROW_SECONDS = 0.005
 """So long a row waits for others. It is little beside the time to a commit, and at 100 k rows/s makes 500 of them one message."""
-_MOST_ROWS = 2_048
-_MOST_BYTES = 512 * 1024
+MOST_ROWS = 2_048
+MOST_BYTES = 512 * 1024
 """Converting so many takes some milliseconds, for which the event loop may have to wait."""
 
 
@@ -24,24 +25,24 @@ class SingleRows:
         self.size = 0
         self._offsets: list[int] = []
 
-    @property
-    def is_full(self) -> bool:
-        return len(self.rows) >= _MOST_ROWS or self.size >= _MOST_BYTES
-
     def offset(self, before: int) -> int:
         """The offset of the last row. ``before``: that of the last row before these."""
         return self._offsets[-1] if self._offsets else before
 
-    def append(self, row: RowValues, offset: int | None, before: int) -> int | None:
-        """Returns the row's offset; None when it is none that can follow. ``before``: as of ``offset``."""
-        last = self._offsets[-1] if self._offsets else before
+    def append(self, row: RowValues, offset: int | None, state: ChannelState) -> int | None:
+        """Returns the row's offset; None when it is none that can follow, or there is no room."""
+        values, size = row
+        size += self.size
+        offsets = self._offsets
+        last = offsets[-1] if offsets else state.last_offset
         taken = last + 1 if offset is None else offset
         if type(taken) is not int or not last < taken <= MAX_OFFSET:
             return None
-        values, size = row
+        if (offsets or state.bytes_in_flight) and state.bytes_in_flight + size > state.limit:
+            return None
         self.rows.append(values)
-        self._offsets.append(taken)
-        self.size += size
+        offsets.append(taken)
+        self.size = size
         return taken
 
     def take(self) -> tuple[RowFormat | None, Sequence[Values], Sequence[int]]:
