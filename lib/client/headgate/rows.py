@@ -12,11 +12,13 @@ import pyarrow.types as pat
 from headgate.columns import Column
 from headgate.definition import TableInfo
 from headgate.errors import InvalidArgumentError, RowError, SchemaError
-from headgate.limits import BATCH_ROWS, most_deletes
+from headgate.limits import check_sizes, most_deletes
 from headgate.near_names import did_you_mean
 from headgate.records import listed, mappings
+from headgate.row_reader import RowReader
 from headgate.values import can_cast, cast_column, plain, value_error
 from headgate_proto.api.v1 import ingest_pb2 as wire
+from headgate_proto.limits import BATCH_ROWS
 
 if TYPE_CHECKING:
     from headgate.values import Array, Field
@@ -49,6 +51,7 @@ class RowFormat:
             fields.append(pa.field(operation_column, operation_type, nullable=False))
         self.operation = operation
         self.operation_column = operation_column
+        self.partition_by = table.partition_by
         self.schema = pa.schema(fields)
         self.most_rows = most_deletes(table.schema, self.schema) if operation == wire.OPERATION_DELETE else BATCH_ROWS
         """Of one message."""
@@ -59,6 +62,16 @@ class RowFormat:
         self._columns = [Column.of(field) for field in fields]
         self._columns_that_may_lack = [Column.of(field, may_lack=field.name not in self._needed) for field in fields]
         self._never_null = [field.name for field in fields if not field.nullable or field.name in {*table.key, table.ordering}]
+        is_mixed = operation == wire.OPERATION_MIXED
+        self._tuple_columns = None if is_mixed else table.schema.names
+        self.reader = RowReader(
+            self._columns_that_may_lack,
+            self._needed,
+            frozenset(self._never_null),
+            table_columns=self._tuple_columns,
+            ignores_others=operation == wire.OPERATION_DELETE,
+            operations=_OPERATIONS[operation_type] if is_mixed else (),
+        )
 
     def convert(self, data: object) -> Iterator[pa.RecordBatch]:
         """Yields record batches of ``schema``. Data in memory is converted whole before the first batch comes; a reader's is not.
@@ -82,11 +95,12 @@ class RowFormat:
 
     def _from_python(self, data: object) -> Iterator[pa.RecordBatch]:
         rows = data if isinstance(data, list) else listed(data)
+        names = self._tuple_columns
         if len(rows) <= _CHUNK_ROWS:
-            yield from [self._from_mappings(mappings(rows, 0), 0)] if rows else []
+            yield from [self._from_mappings(mappings(rows, 0, names), 0)] if rows else []
         else:
             starts = range(0, len(rows), _CHUNK_ROWS)
-            yield from [self._from_mappings(mappings(rows[at : at + _CHUNK_ROWS], at), at) for at in starts]
+            yield from [self._from_mappings(mappings(rows[at : at + _CHUNK_ROWS], at, names), at) for at in starts]
 
     def _from_mappings(self, rows: Sequence[Mapping[str, object]], first: int) -> pa.RecordBatch:
         columns = self._columns
@@ -206,6 +220,7 @@ class RowFormat:
                 )
         if self.operation == wire.OPERATION_MIXED:
             self._check_operations(batch, first)
+        check_sizes(batch, first)
         return batch
 
     def _check_operations(self, batch: pa.RecordBatch, first: int) -> None:
