@@ -132,7 +132,7 @@ async def test_rows_that_are_not_sent_yet_count_against_the_memory(cluster: Clus
         while channel.runner.channel.state.has_room(channel.runner.channel.single_rows.size + 500):
             await channel.upsert((number, "x" * 100))
             number += 1
-        for more in range(number, number + 50):  # noqa: B007
+        for more in range(number, number + 50):
             try:
                 await channel.upsert((more, "x" * 100), timeout=0.1)
             except headgate.NotCommittedError:

@@ -84,9 +84,9 @@ class Channel:
         without it, rows are counted. Rows with an offset of their own travel as one batch of at most 7.5 MB, because the
         positions inside it are unknown.
 
-        A call with one row, or a list of one, only looks whether it fits, and raises if not. Such rows are sent together: when they
-        are many, at ``flush``, ``close`` and calls of another kind, and at the latest 5 ms later. Plain tuples hold the table's
-        columns in their order.
+        A call with one row, or a list of one, only looks whether it fits, and raises if not. Such rows are sent together: when
+        they are many, at ``flush``, ``close`` and calls of another kind, and at the latest 5 ms later. Plain tuples hold the
+        table's columns in their order.
 
         Waits while the channel's buffer is full. Raises RowError, SchemaError, TooLargeError (of data in memory no row was
         buffered); BatchRefusedError; NotCommittedError after ``timeout`` seconds without room (``ch.offset`` is the last row
