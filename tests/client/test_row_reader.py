@@ -30,7 +30,7 @@ FULL = {**row(1, "big", 2), "text": "ü", "raw": b"r", "amount": Decimal("1.50")
 def read(row_format: RowFormat, data: object) -> pa.RecordBatch | None:
     """The row as it is sent, if it is read alone."""
     found = row_format.reader.read(data)
-    return found and row_format.reader.batch([found.values], row_format.schema)
+    return found and row_format.reader.batch([found[0]], row_format.schema)
 
 
 def converted(row_format: RowFormat, data: object) -> pa.RecordBatch:
@@ -87,7 +87,7 @@ def test_any_value_is_read_as_in_a_batch_or_left_to_it(drawn: list[tuple[str, An
     rows = [{**row(number, "big", 1), column: value} for number, (column, value) in enumerate(drawn)]
     taken = [each for each in rows if _check(UPSERT, each)]
     if taken:  # together they are what they are alone
-        together = UPSERT.reader.batch([UPSERT.reader.read(each).values for each in taken], SCHEMA)  # type: ignore[union-attr]
+        together = UPSERT.reader.batch([UPSERT.reader.read(each)[0] for each in taken], SCHEMA)  # type: ignore[index]
         alone = pa.Table.from_batches([converted(UPSERT, each) for each in taken]).combine_chunks().to_batches()[0]
         assert all(mine.equals(theirs) or str(mine) == str(theirs) for mine, theirs in zip(together, alone, strict=True))
 
@@ -197,7 +197,7 @@ def test_nothing_that_the_program_changes_later_changes_a_row() -> None:
         changed["props"]["q"] = 9
         if form == "dict":
             data["id"] = 9
-        assert UPSERT.reader.batch([found.values], SCHEMA).equals(converted(UPSERT, given_row))
+        assert UPSERT.reader.batch([found[0]], SCHEMA).equals(converted(UPSERT, given_row))
 
 
 def test_rows_near_a_limit_are_left_to_the_batch_which_knows_it() -> None:
@@ -211,5 +211,5 @@ def test_the_size_of_a_row_is_about_that_in_arrow() -> None:
     for text in ("", "x" * 5_000, "ü" * 5_000):
         found = UPSERT.reader.read({**FULL, "text": text, "tags": ["y" * 500]})
         assert found is not None
-        batch = UPSERT.reader.batch([found.values] * 100, SCHEMA)
-        assert 0.8 * batch.nbytes < 100 * found.size < 1.3 * batch.nbytes + 20_000
+        batch = UPSERT.reader.batch([found[0]] * 100, SCHEMA)
+        assert 0.8 * batch.nbytes < 100 * found[1] < 1.3 * batch.nbytes + 20_000

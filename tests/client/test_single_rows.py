@@ -128,16 +128,11 @@ async def test_rows_that_are_not_sent_yet_count_against_the_memory(cluster: Clus
     async with table_of(cluster, in_flight_bytes=20_000) as table:
         channel = await table.channel("c").open()
         await channel.upsert((0, "x" * 10))
-        number = 1
-        while channel.runner.channel.state.has_room(channel.runner.channel.single_rows.size + 500):
-            await channel.upsert((number, "x" * 100))
-            number += 1
-        for more in range(number, number + 50):
+        for number in range(1, 1_000):
             try:
-                await channel.upsert((more, "x" * 100), timeout=0.1)
+                await channel.upsert((number, "x" * 100), timeout=0.1)
             except headgate.NotCommittedError:
                 break
-        assert more < number + 49
         taken = channel.offset
         assert 20 < taken < 200
         assert channel.runner.channel.state.bytes_in_flight < 22_000

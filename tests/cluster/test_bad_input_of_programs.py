@@ -165,7 +165,7 @@ MISFITS = {
         "fewer rows",
     ),
     "too much with one offset": Misfit(
-        lambda c: c.upsert([row(str(n), note="x" * MIB) for n in range(9)], offset=9),
+        lambda c: c.upsert([row(str(n), note="x" * (MIB - 4)) for n in range(9)], offset=9),
         headgate.TooLargeError,
         "9 rows",
         "fewer rows",

@@ -1,7 +1,7 @@
 """Cuts record batches so that no message belongs to more partitions than a writer takes at once."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -38,5 +38,5 @@ def _numbers(batch: pa.RecordBatch, columns: Sequence[str]) -> "Array":
 
 
 def _numbered(values: "Array") -> "Array":
-    encoded = cast("pa.DictionaryArray[Any, Any]", pc.dictionary_encode(values, null_encoding="encode"))
+    encoded = cast("pa.DictionaryArray[pa.Int32Type, pa.DataType]", pc.dictionary_encode(values, null_encoding="encode"))
     return encoded.indices.cast(pa.int64())

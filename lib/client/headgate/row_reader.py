@@ -13,7 +13,7 @@ import decimal
 import keyword
 import zoneinfo
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 import pyarrow as pa
 import pyarrow.types as pat
@@ -31,7 +31,7 @@ Values: TypeAlias = tuple[object, ...]
 
 RowValues: TypeAlias = tuple[Values, int]
 """A row that was read, and its bytes in Arrow. No class: to make an object of one takes as long as five of the columns."""
-_Read: TypeAlias = Callable[[Any], RowValues | None]
+_Read: TypeAlias = Callable[[object], RowValues | None]
 
 _LARGE = 256 * 1024
 """Bytes of a row that is not read here: limits of rows and values are looked at for batches."""
@@ -107,9 +107,12 @@ class RowReader:
         ]
         return pa.RecordBatch.from_arrays(columns, schema=schema)
 
+    def _read_only_row(self, rows: object) -> RowValues | None:
+        return self.read(rows[0]) if isinstance(rows, list) and len(rows) == 1 and type(rows[0]) is not list else None
+
     def _reader_of(self, kind: type) -> _Read:
         if kind is list:
-            return lambda rows: self.read(rows[0]) if len(rows) == 1 and type(rows[0]) is not list else None
+            return self._read_only_row
         if kind is tuple and self._table_columns is not None:
             local = dict(zip(self._names, self._locals, strict=True))
             loads = f"{', '.join(local.get(name, '_') for name in self._table_columns)}, = row"
