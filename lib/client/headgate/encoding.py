@@ -23,7 +23,15 @@ MESSAGE_BYTES = BATCH_WIRE_BYTES - 512 * 1024
 """What a writer takes, less the schema (at most 256 KiB) and the envelope."""
 _FEW_ROWS = 64
 """So few rows are encoded at once: measuring a slice's bytes takes ten times as long."""
-_concat_batches: Callable[[Sequence[pa.RecordBatch]], pa.RecordBatch] = pa.concat_batches  # type: ignore[attr-defined]
+
+
+def _concat_columns(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    columns = [pa.concat_arrays(each) for each in zip(*(batch.columns for batch in batches), strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=batches[0].schema)
+
+
+_concat_batches: Callable[[Sequence[pa.RecordBatch]], pa.RecordBatch] = getattr(pa, "concat_batches", _concat_columns)
+"""Arrow's own came with 19."""
 
 
 class Encoder:

@@ -56,8 +56,18 @@ def cast_column(column: "Array", target: pa.DataType) -> "Array":
         column = column.cast(pa.time32("ms") if column.type.bit_width == 32 else pa.time64("us"))
     if pat.is_date64(column.type):
         column = column.cast(pa.timestamp("ms")).cast(pa.date32())
-    fitted: Array = column.cast(target)
+    fitted: Array = _in_order(column, target).cast(target)
     return fitted
+
+
+def _in_order(column: "Array", target: pa.DataType) -> "Array":
+    """Structs with their fields where the target has them. Before 22, Arrow does not cast them by name, nor those in lists."""
+    if not (isinstance(column, pa.StructArray) and isinstance(target, pa.StructType)):
+        return column
+    children = [_in_order(column.field(field.name), field.type) for field in target]
+    fields = [column.type.field(field.name).with_type(child.type) for field, child in zip(target, children, strict=True)]
+    made: Array = pa.StructArray.from_arrays(children, fields=fields, mask=column.is_null())
+    return made
 
 
 def _can_cast_nested(source: pa.DataType, target: pa.DataType) -> bool:

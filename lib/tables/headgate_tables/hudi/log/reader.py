@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,6 +23,8 @@ _MOST_ROWS_PER_BYTE = 64
 """Every row has a key of its own, and no encoding stores a thousand of those in as few bytes. A block is decoded whole."""
 _AT_ONCE = 4 << 20
 """Bytes of a file. More: more memory for a reader that wants a column of it."""
+_STORAGE_TYPES: dict[str, Any] = {} if int(pa.__version__.split(".")[0]) < 21 else {"arrow_extensions_enabled": False}
+"""What else makes JSON and UUID columns extension types; before Arrow 21, nothing does."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +158,7 @@ def open_parquet(source: pa.NativeFile, *, buffer_size: int = 0, dictionaries: C
         pre_buffer=buffer_size == 0,
         page_checksum_verification=True,
         coerce_int96_timestamp_unit="us",
-        arrow_extensions_enabled=False,  # type: ignore[call-arg]
+        **_STORAGE_TYPES,
     )
 
 
