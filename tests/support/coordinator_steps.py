@@ -234,6 +234,9 @@ class SteppedStore:
     def delete_folder(self, folder: str) -> None:
         self._store.delete_folder(folder)
 
+    def delete_empty(self, folder: str) -> None:
+        self._store.delete_empty(folder)
+
     def rename_folder(self, source: str, target: str) -> None:
         self._store.rename_folder(source, target)
 

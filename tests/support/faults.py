@@ -116,6 +116,9 @@ class FailingStore(LocalStore):
     def delete_folder(self, folder: str) -> None:
         self._call(f"delete_folder {folder}", lambda: super(FailingStore, self).delete_folder(folder))
 
+    def delete_empty(self, folder: str) -> None:
+        self._call(f"delete_empty {folder}", lambda: super(FailingStore, self).delete_empty(folder))
+
     def rename_folder(self, source: str, target: str) -> None:
         self._call(f"rename_folder {source}", lambda: super(FailingStore, self).rename_folder(source, target))
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 
 from headgate_tables.commitlog.first_slot import create_log
+from headgate_tables.commitlog.tombstone import dropped_error, read_tombstone
 from headgate_tables.errors import OptionError, OtherDefinitionError, TableExistsError
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.differing import differences
@@ -50,7 +51,7 @@ def create_table(
     ``exist_ok`` opens a table that is there with the same definition, in whatever version it is. A timestamp that orders the
     rows is stored in microseconds.
 
-    Raises TableExistsError, with ``exist_ok`` OtherDefinitionError; SchemaError, UnsupportedTypeError, OptionError,
+    Raises TableExistsError, with ``exist_ok`` OtherDefinitionError; TableDroppedError where one was dropped; SchemaError, UnsupportedTypeError, OptionError,
     UnsafeStoreError.
     """
     system = system or System.real()
@@ -75,6 +76,8 @@ def create_table(
     def reopen() -> Table:
         return open_table(url, storage_options=storage_options, system=system)
 
+    if (buried := read_tombstone(store, LOG_LAYOUT)) is not None:
+        raise dropped_error(store.url, buried.drop)
     if store.size(PROPERTIES_PATH) is not None or store.size(LOG_LAYOUT.slot_path(0)) is not None:
         return _existing(reopen(), definition, exist_ok=exist_ok)
     probe(store, LOG_LAYOUT.probes, system)
