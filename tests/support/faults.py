@@ -40,8 +40,8 @@ class Fault:
 class FailingStore(LocalStore):
     """Calls for many files count once per file, and are made one after the other. Without a ``fault`` it just works."""
 
-    def __init__(self, root: Path, ids: Ids) -> None:
-        super().__init__(str(root), ids)
+    def __init__(self, root: Path, ids: Ids, *, anchor: str = "") -> None:
+        super().__init__(str(root), ids, anchor=anchor)
         self.fault: Fault | None = None
 
     def _call(self, name: str, work: Callable[[], _T]) -> _T:

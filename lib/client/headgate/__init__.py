@@ -42,6 +42,7 @@ from headgate.errors import (
     RowError,
     SchemaError,
     SliceSetAsideError,
+    TableDroppedError,
     TableExistsError,
     TableNotFoundError,
     TableQuarantinedError,
@@ -53,7 +54,7 @@ from headgate.errors import (
     UnreadableTableError,
     VersionError,
 )
-from headgate.operating import ChannelSummary, Compaction, Restore
+from headgate.operating import ChannelSummary, Compaction, Drop, Restore
 from headgate.reading.blocking import StoredTable, open  # noqa: A004 - read as headgate.open
 from headgate.reading.scan import Scan
 from headgate.status import Status
@@ -67,6 +68,7 @@ __all__ = [
     "ChannelTakenOverError",
     "ClosedError",
     "Compaction",
+    "Drop",
     "FixCall",
     "GiveUp",
     "Headgate",
@@ -93,6 +95,7 @@ __all__ = [
     "Status",
     "StoredTable",
     "Table",
+    "TableDroppedError",
     "TableExistsError",
     "TableInfo",
     "TableNotFoundError",

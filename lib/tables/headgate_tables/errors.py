@@ -129,7 +129,7 @@ class NotATableError(FixCall):
 
 
 class TableDroppedError(NotATableError):
-    """The table was dropped; the message says when, and by whom. Its files are deleted, or are being deleted (rule DR1)."""
+    """The table was dropped; the message says when, and by whom. Its files are deleted, or are being deleted (rule D5)."""
 
 
 class TableExistsError(FixCall):

@@ -126,7 +126,7 @@ class Claim:
         self.state, self.unfolded = read_state(self.store, self.layout)
         _check_boundary(boundary, self.state)
         if self.state.dropped is not None:
-            raise dropped_error(self.store.url, self.state.dropped)
+            raise dropped_error(self.state.dropped)
         owner = self.state.owner
         if owner is not None and owner.kind == "cluster" and self._owner.kind != "cluster" and not self._take_over:
             raise TableOwnedError(
@@ -146,7 +146,7 @@ class Claim:
     def append(self, body: Body) -> Slot:
         """Wins the next slot in this epoch. Raises DeposedError, OutcomeUnknownError; another error has decided nothing."""
         if self.state.dropped is not None:
-            raise dropped_error(self.store.url, self.state.dropped)
+            raise dropped_error(self.state.dropped)
         slot = self._slot(body, self.state.epoch)
         if not self._win(slot):
             self._deposed = True
@@ -190,14 +190,12 @@ class Claim:
         return Slot(self.state.n + 1, epoch, self.system.ids.token(), self.state.last_hash, body)
 
     def _deposed_error(self) -> DeposedError:
-        if (buried := read_tombstone(self.store, self.layout)) is not None:
-            drop, owner = buried.drop, None
-        else:
-            state = read_state(self.store, self.layout)[0]
-            drop, owner = state.dropped, state.owner
-        if drop is not None:
-            error = dropped_error(self.store.url, drop)
+        buried = read_tombstone(self.store, self.layout)
+        state = read_state(self.store, self.layout)[0] if buried is None else None
+        if drop := (buried.drop if buried else state and state.dropped):
+            error = dropped_error(drop)
             return DeposedError(error.message, fix=error.fix)
+        owner = state and state.owner
         return DeposedError(
             f"{owner.describe() if owner else 'another process'} took the table over",
             fix="Nothing that was returned as committed is lost. Open the table again to write; one process at a time can.",

@@ -206,7 +206,7 @@ class CommitLog:
         return time
 
     def drop(self, body: ServiceBody) -> None:
-        """Wins a DROP slot, after which this handle and all others write no slot (rule DR1). Publishes nothing: all files go.
+        """Wins a DROP slot, after which this handle and all others write no slot (rule D5). Publishes nothing: all files go.
 
         Raises TableDroppedError when the table was dropped before, DeposedError, OutcomeUnknownError, and as ``fence``.
         """

@@ -28,7 +28,7 @@ class LogFacts:
     savepoints. ``restored``: the newest restore's instant; only when it changes do channel offsets go back (rule CH8).
     ``stuck``: file slices that cannot be compacted, by name, with the format's record of each.
     ``ahead``: an operator's decision to continue above times that are ahead of the clock.
-    ``dropped``: the table is none any more; no slot follows (rule DR1).
+    ``dropped``: the table is none any more; no slot follows (rule D5).
     """
 
     layout: LogLayout

@@ -44,7 +44,7 @@ class LogLayout:
 
     @property
     def tombstone(self) -> str:
-        """What is left of a dropped table (rule DR2). It lies outside of the root, so that a local folder loses all of that."""
+        """What is left of a dropped table (rule D6). It lies outside of the root, so that a local folder loses all of that."""
         return ".headgate-dropped"
 
     def slot_path(self, n: int) -> str:

@@ -1,4 +1,4 @@
-"""What is left of a dropped table: an object that says so, for whoever still looks for the table (rule DR2)."""
+"""What is left of a dropped table: an object that says so, for whoever still looks for the table (rule D6)."""
 
 from dataclasses import dataclass
 
@@ -44,10 +44,10 @@ def write_tombstone(store: Store, layout: LogFormat, clock: Clock, found: Tombst
     create_for_certain(store, clock, layout.tombstone, seal(content), durable=True)
 
 
-def dropped_error(url: str, drop: DropRecord) -> TableDroppedError:
-    """For whoever looks for the table."""
+def dropped_error(drop: DropRecord) -> TableDroppedError:
+    """For whoever looks for the table. It says no address: clients of a cluster see it."""
     return TableDroppedError(
-        f"the table at {url} was {drop.describe()}",
-        fix="Make a table in another place. This one is free again once no process has the dropped table open any more and "
-        "somebody has removed what is left there by hand.",
+        f"the table was {drop.describe()}",
+        fix="Make a new table, in another place: what is left in this one keeps processes that still have the dropped table open "
+        "from writing into another.",
     )

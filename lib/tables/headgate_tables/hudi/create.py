@@ -77,7 +77,7 @@ def create_table(
         return open_table(url, storage_options=storage_options, system=system)
 
     if (buried := read_tombstone(store, LOG_LAYOUT)) is not None:
-        raise dropped_error(store.url, buried.drop)
+        raise dropped_error(buried.drop)
     if store.size(PROPERTIES_PATH) is not None or store.size(LOG_LAYOUT.slot_path(0)) is not None:
         return _existing(reopen(), definition, exist_ok=exist_ok)
     probe(store, LOG_LAYOUT.probes, system)

@@ -27,7 +27,7 @@ class Opened:
     """Reads and never writes. ``log`` and ``definition`` are None for a table that another program made, until it is adopted.
 
     ``damage``: why a table of ours has no log here; readers need no slot, so damaged slots only keep it from being written.
-    A table that was dropped cannot be opened, also while its files are still being deleted (rule DR1).
+    A table that was dropped cannot be opened, also while its files are still being deleted (rule D5).
     """
 
     def __init__(self, store: Store, system: System, owner: OwnerProcess | None, *, take_over: bool) -> None:
@@ -67,7 +67,7 @@ class Opened:
         else:
             drop = found.drop if (found := read_tombstone(self.store, LOG_LAYOUT)) is not None else None
         if drop is not None:
-            raise dropped_error(self.store.url, drop)
+            raise dropped_error(drop)
 
     def check_damage(self) -> None:
         """Raises CorruptFileError when slots are damaged."""

@@ -10,7 +10,7 @@ from headgate_tables.commitlog.records import DropRecord
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drop(ServiceBody):
-    """The table is dropped: no slot follows, and every file of the table goes (rule DR1). ``by``: the principal, "" for nobody
+    """The table is dropped: no slot follows, and every file of the table goes (rule D5). ``by``: the principal, "" for nobody
     that is known.
     """
 

@@ -1,4 +1,4 @@
-"""The end of a table: a DROP slot decides it, then this table's files go, and no other's (rules DR1, DR2, DR3).
+"""The end of a table: a DROP slot decides it, then this table's files go, and no other's (rules D5, D6, D7).
 
 A process that dies in between leaves the work to whoever opens the table next; each step may be done again, by several at once.
 """
@@ -55,7 +55,7 @@ def would_drop(store: Store, log: CommitLog) -> DropResult:
     """What ``drop`` would delete and leave. Writes nothing."""
     folders = list(_folders(store, log.state))
     left = [path for each in folders for path in each.others]
-    return _result(None, {k: v for each in folders for k, v in each.data.items()}, left)
+    return _result(_id_of(log.state), None, {k: v for each in folders for k, v in each.data.items()}, left)
 
 
 def finish(store: Store, clock: Clock) -> DropResult | None:
@@ -63,7 +63,7 @@ def finish(store: Store, clock: Clock) -> DropResult | None:
     buried = read_tombstone(store, LOG_LAYOUT)
     if buried is not None:
         _remove_log(store, clock, buried)
-        return _result(buried.drop, {}, _left(store))
+        return _result(buried.table, buried.drop, {}, _left(store))
     if store.size(LOG_LAYOUT.slot_path(0)) is None:
         return None
     state, _ = read_state(store, LOG_LAYOUT)
@@ -83,10 +83,10 @@ def _remove(store: Store, state: LogFacts, clock: Clock, drop: DropRecord) -> Dr
         store.delete_empty(path)
     for name in _FOLDERS:
         store.delete_folder(f"{LOG_LAYOUT.root}/{name}")
-    buried = Tombstone(state.n, text(state.config.get("table_uuid")), drop)
+    buried = Tombstone(state.n, _id_of(state), drop)
     write_tombstone(store, LOG_LAYOUT, clock, buried)
     _remove_log(store, clock, buried)
-    return _result(drop, deleted, _left(store))
+    return _result(buried.table, drop, deleted, _left(store))
 
 
 def _remove_log(store: Store, clock: Clock, buried: Tombstone) -> None:
@@ -130,7 +130,7 @@ def _folders(store: Store, state: LogFacts) -> Iterator[_Folder]:
 
 
 def _sorted(path: str, sizes: Mapping[str, int], state: LogFacts) -> _Folder:
-    """Rule DR3: a data file is the table's when its name has the form that readers believe, and an instant that the log knows."""
+    """Rule D7: a data file is the table's when its name has the form that readers believe, and an instant that the log knows."""
     found = _Folder(path, {}, [], [])
     for name, size in sizes.items():
         parsed = parse_log_name(name) or parse_base_name(name)
@@ -161,8 +161,9 @@ def _left(store: Store) -> list[str]:
     return [path for folder in _folders(store, nothing) for path in folder.others]
 
 
-def _result(drop: DropRecord | None, data: Mapping[str, int], left: list[str]) -> DropResult:
+def _result(table: str, drop: DropRecord | None, data: Mapping[str, int], left: list[str]) -> DropResult:
     return DropResult(
+        table=table,
         time=drop.time if drop else "",
         by=drop.by if drop else "",
         files=len(data),
@@ -170,6 +171,10 @@ def _result(drop: DropRecord | None, data: Mapping[str, int], left: list[str]) -
         left=tuple(sorted(left)[:MOST_LEFT]),
         left_count=len(left),
     )
+
+
+def _id_of(state: LogFacts) -> str:
+    return text(state.config.get("table_uuid"))
 
 
 def _join(folder: str, name: str) -> str:
