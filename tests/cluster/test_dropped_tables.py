@@ -117,7 +117,10 @@ def test_an_old_producer_never_sends_into_the_new_table_of_the_name(tmp_path: Pa
             assert again.committed_offset == 1
 
 
-@pytest.mark.parametrize("step", ["drop_sent:1", "drop_won:1", "dropped_file:1", "dropped_file:9", "dropped_folder:9", "tombstone_made:1", "log_removed:1"])
+@pytest.mark.parametrize(
+    "step",
+    ["drop_sent:1", "drop_won:1", "dropped_file:1", "dropped_file:9", "dropped_folder:9", "tombstone_made:1", "log_removed:1"],
+)
 def test_a_drop_whose_owner_is_killed_is_not_begun_or_is_finished_by_the_next(tmp_path: Path, step: str) -> None:
     """Rule D5."""
     store = tmp_path / "cluster/store"

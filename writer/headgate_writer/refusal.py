@@ -37,8 +37,8 @@ async def check_identity(table: str, wanted: str, attached: str, coordinators: I
 
 
 async def find_refusal(table: str, coordinators: Iterable[grpc.aio.Channel]) -> errors_pb2.Error | None:
-    """Returns why the table takes no rows: it does not exist, was dropped, or is quarantined. None if it may take rows, or no coordinator
-    answers.
+    """Returns why the table takes no rows: it does not exist, was dropped, or is quarantined. None if it may take rows, or no
+    coordinator answers.
     """
     for channel in coordinators:
         tables = TableServiceStub(channel)

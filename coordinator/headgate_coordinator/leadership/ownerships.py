@@ -71,8 +71,8 @@ class Ownerships:
         )
 
     async def serve(self, table: str, owned: Callable[[], None]) -> bool:
-        """Owns the table again and again, until it is drained, cancelled, or another coordinator's. Returns whether it was dropped
-        and nothing is left of it.
+        """Owns the table again and again, until it is drained, cancelled, dropped, or another coordinator's. Returns whether it
+        was dropped.
 
         ``owned`` is called at the beginning of each ownership.
         """

@@ -54,7 +54,7 @@ from headgate.errors import (
     UnreadableTableError,
     VersionError,
 )
-from headgate.operating import ChannelSummary, Compaction, Drop, Restore
+from headgate.operating import ChannelSummary, Compaction, Restore, TableDrop
 from headgate.reading.blocking import StoredTable, open  # noqa: A004 - read as headgate.open
 from headgate.reading.scan import Scan
 from headgate.status import Status
@@ -68,7 +68,6 @@ __all__ = [
     "ChannelTakenOverError",
     "ClosedError",
     "Compaction",
-    "Drop",
     "FixCall",
     "GiveUp",
     "Headgate",
@@ -95,6 +94,7 @@ __all__ = [
     "Status",
     "StoredTable",
     "Table",
+    "TableDrop",
     "TableDroppedError",
     "TableExistsError",
     "TableInfo",

@@ -11,7 +11,7 @@ from headgate.credentials import Tls
 from headgate.definition import Columns, Listing, TableInfo
 from headgate.encoding import Compression
 from headgate.loop_thread import LoopThread
-from headgate.operating import ChannelSummary, Compaction, Drop, Restore
+from headgate.operating import ChannelSummary, Compaction, Restore, TableDrop
 from headgate.reading.blocking import ReadableByName
 from headgate.schemas import SchemaLike
 from headgate.status import Status
@@ -194,7 +194,7 @@ class Table(ReadableByName):
         """
         return self._thread.run(self._core.restore(instant, plan_only=plan_only))
 
-    def drop(self, *, plan_only: bool = False) -> Drop:
+    def drop(self, *, plan_only: bool = False) -> TableDrop:
         """Deletes the table, for good, savepoints too: ``hg.table("orders").drop()``. ``plan_only``: returns what would go.
 
         Its channels end with TableDroppedError. Files in its folder that are not the table's stay, and ``left`` names them. A new

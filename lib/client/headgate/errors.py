@@ -183,7 +183,7 @@ class TableNotFoundError(FixCall):
 
 
 class TableDroppedError(TableNotFoundError):
-    """The table was dropped; the message says when, and by whom. Its rows are gone, and a new table of its name is another one."""
+    """The table was dropped; the message says when, and by whom. Its rows are gone; a new table of its name is another one."""
 
 
 class RangeGoneError(FixCall):

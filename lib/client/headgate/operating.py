@@ -37,7 +37,7 @@ class Restore:
 
 
 @dataclass(frozen=True, slots=True)
-class Drop:
+class TableDrop:
     """What ``drop`` did, or with ``plan_only`` would do. ``at``: when the table was dropped, in UTC; None with ``plan_only``.
 
     ``by``: the principal; ``files``, ``bytes``: data files that this call deleted. ``left``: paths, from the table's folder, of
@@ -110,10 +110,10 @@ class Operated:
         said = await self._maintenance.restore(instant, plan_only=plan_only)
         return Restore(said.instant, tuple(said.undone), said.files, said.cancelled_plans)
 
-    async def drop(self, *, plan_only: bool = False) -> Drop:
+    async def drop(self, *, plan_only: bool = False) -> TableDrop:
         said = await self._maintenance.drop(self._uuid, plan_only=plan_only)
         at = datetime.datetime.fromtimestamp(said.dropped_ms / 1000, datetime.UTC) if said.dropped_ms else None
-        return Drop(at, said.principal, said.files, said.bytes, tuple(said.left), said.left_count)
+        return TableDrop(at, said.principal, said.files, said.bytes, tuple(said.left), said.left_count)
 
     async def configure(self, settings: Mapping[str, str] | None = None, *, unset: Sequence[str] = ()) -> dict[str, str]:
         said = await self._maintenance.configure(settings or {}, unset)

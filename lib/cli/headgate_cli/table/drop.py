@@ -1,7 +1,6 @@
 """`headgate table drop`: deletes a table, after showing what goes."""
 
 import datetime
-from typing import Any
 
 import click
 
@@ -11,6 +10,7 @@ from headgate_cli.failures import CommandError
 from headgate_cli.maintenance.target import call_owner, fields_of, is_address, open_address, table_command
 from headgate_cli.options import storage_settings
 from headgate_cli.output import Output
+from headgate_proto.api.v1.maintenance_pb2 import DropResponse
 from headgate_tables.errors import TableDroppedError
 from headgate_tables.face.log import parse_time
 from headgate_tables.face.results import DropResult
@@ -27,10 +27,10 @@ _SHOWN = 10
 def drop(output: Output, /, table_name: str, access: Access, storage: tuple[str, ...], yes: bool, plan_only: bool) -> None:
     """Deletes TABLE (a name, or an address with a slash) with all its rows, savepoints and channels. Nothing brings it back.
 
-    Producers get TableDroppedError. Only the table's own files are deleted: others in its folder stay, and are listed. A new table
-    of the same name can be created afterwards; it lies in another folder. At an address, no table can be made again where one was
-    dropped: a small file is left there, which says so. A drop that broke off is finished by the table's next owner, or when the
-    command is given again.
+    Producers get TableDroppedError. Only the table's own files are deleted: others in its folder stay, and are listed. A new
+    table of the same name can be created afterwards; it lies in another folder. At an address, no table can be made again where
+    one was dropped: a small file is left there, which says so. A drop that broke off is finished by the table's next owner, or
+    when the command is given again.
 
     \b
     Examples:
@@ -39,22 +39,27 @@ def drop(output: Output, /, table_name: str, access: Access, storage: tuple[str,
       headgate table drop s3://lake/flights --storage-option region=eu-central-1
     """  # noqa: D301 - click wants the backspace
     found = _Address(table_name, storage) if is_address(table_name) else _Name(table_name, access)
-    planned = found.plan()
-    if plan_only:
-        output.print_json(planned)
+    try:
+        planned = found.plan()
+    except TableDroppedError:
+        if plan_only:
+            raise
+        planned = None  # at an address: to finish a drop deletes nothing that was not decided then
+    if planned is not None and plan_only:
+        output.print_json(fields_of(planned))
         output.print_text(f"Would be deleted: {_files(planned)}.")
         _print_left(output, planned)
         return
-    if not yes and not planned["dropped_ms"]:
+    if planned is not None and not yes:
         _confirm(output, table_name, planned)
     record = found.drop()
-    output.print_json(record)
+    output.print_json(fields_of(record))
     output.print_text(f"{table_name} is dropped: {_files(record)}.", fg="green")
     _print_left(output, record)
 
 
 class _Name:
-    """A table of a cluster. What is planned and what is dropped are the same table, also when its name changes hands meanwhile."""
+    """A table of a cluster. What is planned and what is dropped are one table, also when another gets its name meanwhile."""
 
     def __init__(self, name: str, access: Access) -> None:
         self._name = name
@@ -62,11 +67,11 @@ class _Name:
         with access.connect() as cluster:
             self._uuid = cluster.table(name).info.uuid
 
-    def plan(self) -> dict[str, Any]:
-        return fields_of(call_owner(self._access, self._name, lambda owner: owner.drop(self._uuid, plan_only=True)))
+    def plan(self) -> DropResponse:
+        return call_owner(self._access, self._name, lambda owner: owner.drop(self._uuid, plan_only=True))
 
-    def drop(self) -> dict[str, Any]:
-        return fields_of(call_owner(self._access, self._name, lambda owner: owner.drop(self._uuid)))
+    def drop(self) -> DropResponse:
+        return call_owner(self._access, self._name, lambda owner: owner.drop(self._uuid))
 
 
 class _Address:
@@ -76,22 +81,18 @@ class _Address:
         self._address = address
         self._storage = storage
 
-    def plan(self) -> dict[str, Any]:
-        try:
-            with open_address(self._address, self._storage) as table:
-                return _record(table.drop(plan_only=True))
-        except TableDroppedError:
-            # An earlier drop may have broken off: to finish it deletes nothing that was not decided then.
-            return self._finished()
+    def plan(self) -> DropResponse:
+        with open_address(self._address, self._storage) as table:
+            return _record(table.drop(plan_only=True))
 
-    def drop(self) -> dict[str, Any]:
+    def drop(self) -> DropResponse:
         try:
             with open_address(self._address, self._storage) as table:
                 return _record(table.drop())
         except TableDroppedError:
             return self._finished()
 
-    def _finished(self) -> dict[str, Any]:
+    def _finished(self) -> DropResponse:
         done = finish_drop(self._address, storage_options=storage_settings(self._storage))
         if done is None:
             raise CommandError(
@@ -100,34 +101,34 @@ class _Address:
         return _record(done)
 
 
-def _record(done: DropResult) -> dict[str, Any]:
-    """With the fields of the owner's answer."""
-    return {
-        "dropped_ms": parse_time(done.time) if done.time else 0,
-        "principal": done.by,
-        "files": done.files,
-        "bytes": done.bytes,
-        "left": list(done.left),
-        "left_count": done.left_count,
-    }
+def _record(done: DropResult) -> DropResponse:
+    """As the owner of a table answers."""
+    return DropResponse(
+        dropped_ms=parse_time(done.time) if done.time else 0,
+        principal=done.by,
+        files=done.files,
+        bytes=done.bytes,
+        left=done.left,
+        left_count=done.left_count,
+    )
 
 
-def _files(record: dict[str, Any]) -> str:
-    files = f"{record['files']:,} data files, {record['bytes']:,} bytes"
-    if not record["dropped_ms"]:
+def _files(record: DropResponse) -> str:
+    files = f"{record.files:,} data files, {record.bytes:,} bytes"
+    if not record.dropped_ms:
         return files
-    at = datetime.datetime.fromtimestamp(record["dropped_ms"] / 1000, datetime.UTC)
+    at = datetime.datetime.fromtimestamp(record.dropped_ms / 1000, datetime.UTC)
     return f"{files}, at {at:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _print_left(output: Output, record: dict[str, Any]) -> None:
-    if record["left_count"]:
-        names = ", ".join(record["left"][:_SHOWN])
-        more = ", …" if record["left_count"] > _SHOWN else ""
-        output.print_text(f"Not the table's, and left where they are: {names}{more} ({record['left_count']:,} in all).", fg="yellow")
+def _print_left(output: Output, record: DropResponse) -> None:
+    if record.left_count:
+        names = ", ".join(record.left[:_SHOWN])
+        more = ", …" if record.left_count > _SHOWN else ""
+        output.print_text(f"Not the table's, and left where they are: {names}{more} ({record.left_count:,} in all).", fg="yellow")
 
 
-def _confirm(output: Output, table_name: str, planned: dict[str, Any]) -> None:
+def _confirm(output: Output, table_name: str, planned: DropResponse) -> None:
     if output.json:
         raise CommandError("with --json, drop cannot ask for the table's name", fix="Add --yes.", code=ExitCode.USAGE)
     click.echo(f"{table_name}: {_files(planned)} will be deleted for good.", err=True)

@@ -190,9 +190,9 @@ class Claim:
         return Slot(self.state.n + 1, epoch, self.system.ids.token(), self.state.last_hash, body)
 
     def _deposed_error(self) -> DeposedError:
-        buried = read_tombstone(self.store, self.layout)
-        state = read_state(self.store, self.layout)[0] if buried is None else None
-        if drop := (buried.drop if buried else state and state.dropped):
+        tombstone = read_tombstone(self.store, self.layout)
+        state = read_state(self.store, self.layout)[0] if tombstone is None else None
+        if drop := (tombstone.drop if tombstone else state and state.dropped):
             error = dropped_error(drop)
             return DeposedError(error.message, fix=error.fix)
         owner = state and state.owner

@@ -1,4 +1,4 @@
-"""What is left of a dropped table: an object that says so, for whoever still looks for the table (rule D6)."""
+"""What is left of a dropped table: an object that says so, for those who still look for the table (rule D6)."""
 
 from dataclasses import dataclass
 
@@ -45,7 +45,7 @@ def write_tombstone(store: Store, layout: LogFormat, clock: Clock, found: Tombst
 
 
 def dropped_error(drop: DropRecord) -> TableDroppedError:
-    """For whoever looks for the table. It says no address: clients of a cluster see it."""
+    """For those who look for the table. It says no address: clients of a cluster see it."""
     return TableDroppedError(
         f"the table was {drop.describe()}",
         fix="Make a new table, in another place: what is left in this one keeps processes that still have the dropped table open "

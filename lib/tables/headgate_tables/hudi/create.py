@@ -51,8 +51,8 @@ def create_table(
     ``exist_ok`` opens a table that is there with the same definition, in whatever version it is. A timestamp that orders the
     rows is stored in microseconds.
 
-    Raises TableExistsError, with ``exist_ok`` OtherDefinitionError; TableDroppedError where one was dropped; SchemaError, UnsupportedTypeError, OptionError,
-    UnsafeStoreError.
+    Raises TableExistsError, with ``exist_ok`` OtherDefinitionError; TableDroppedError where one was dropped; SchemaError,
+    UnsupportedTypeError, OptionError, UnsafeStoreError.
     """
     system = system or System.real()
     store = open_store(url, storage_options, system.ids)
@@ -76,8 +76,8 @@ def create_table(
     def reopen() -> Table:
         return open_table(url, storage_options=storage_options, system=system)
 
-    if (buried := read_tombstone(store, LOG_LAYOUT)) is not None:
-        raise dropped_error(buried.drop)
+    if (tombstone := read_tombstone(store, LOG_LAYOUT)) is not None:
+        raise dropped_error(tombstone.drop)
     if store.size(PROPERTIES_PATH) is not None or store.size(LOG_LAYOUT.slot_path(0)) is not None:
         return _existing(reopen(), definition, exist_ok=exist_ok)
     probe(store, LOG_LAYOUT.probes, system)

@@ -13,9 +13,7 @@ from headgate_tables.storage.open import open_store
 from headgate_tables.system import System
 
 
-def finish_drop(
-    url: str, *, storage_options: Mapping[str, str] | None = None, system: System | None = None
-) -> DropResult | None:
+def finish_drop(url: str, *, storage_options: Mapping[str, str] | None = None, system: System | None = None) -> DropResult | None:
     """Deletes what is left of a table that was dropped at this place, perhaps by another process; None for any other place.
 
     Returns the same when nothing is left to do. Raises StoreUnavailableError, StoreDeniedError; the rest is done the next time.

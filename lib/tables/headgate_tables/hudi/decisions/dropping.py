@@ -9,7 +9,7 @@ from headgate_tables.commitlog.records import DropRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drop(ServiceBody):
+class TableDropped(ServiceBody):
     """The table is dropped: no slot follows, and every file of the table goes (rule D5). ``by``: the principal, "" for nobody
     that is known.
     """
@@ -24,6 +24,6 @@ class Drop(ServiceBody):
         facts.dropped = DropRecord(self.time or "", self.by)
 
     @classmethod
-    def decode(cls, fields: Fields) -> "Drop":
+    def decode(cls, fields: Fields) -> "TableDropped":
         """Raises UnfitError."""
         return cls(by=fields.required("by", text), **common(fields))

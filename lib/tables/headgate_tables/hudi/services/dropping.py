@@ -1,6 +1,6 @@
 """The end of a table: a DROP slot decides it, then this table's files go, and no other's (rules D5, D6, D7).
 
-A process that dies in between leaves the work to whoever opens the table next; each step may be done again, by several at once.
+A process that dies on the way leaves it to the next one that opens the table: each step may be done again, by several at once.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ from headgate_tables.commitlog.tombstone import Tombstone, read_tombstone, write
 from headgate_tables.commitlog.win import create_for_certain
 from headgate_tables.errors import CorruptFileError
 from headgate_tables.face.results import DropResult
-from headgate_tables.hudi.decisions.dropping import Drop
+from headgate_tables.hudi.decisions.dropping import TableDropped
 from headgate_tables.hudi.log.names import parse_base_name, parse_log_name
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.partition_file import PARTITION_FILES
@@ -45,7 +45,7 @@ def drop(store: Store, log: CommitLog, clock: Clock, by: str) -> DropResult:
     """Wins the DROP slot and deletes the table's files. Raises as ``CommitLog.drop``; after another error the table is dropped,
     and ``finish`` goes on.
     """
-    log.drop(Drop(by=by))
+    log.drop(TableDropped(by=by))
     if log.state.dropped is None:
         raise AssertionError("a DROP slot was won and drops nothing")
     return _remove(store, log.state, clock, log.state.dropped)
@@ -60,10 +60,10 @@ def would_drop(store: Store, log: CommitLog) -> DropResult:
 
 def finish(store: Store, clock: Clock) -> DropResult | None:
     """Deletes what a drop has left undone, if a table was dropped here; None otherwise. Raises as opening a log does."""
-    buried = read_tombstone(store, LOG_LAYOUT)
-    if buried is not None:
-        _remove_log(store, clock, buried)
-        return _result(buried.table, buried.drop, {}, _left(store))
+    tombstone = read_tombstone(store, LOG_LAYOUT)
+    if tombstone is not None:
+        _remove_log(store, clock, tombstone)
+        return _result(tombstone.table, tombstone.drop, {}, _left(store))
     if store.size(LOG_LAYOUT.slot_path(0)) is None:
         return None
     state, _ = read_state(store, LOG_LAYOUT)
@@ -83,13 +83,13 @@ def _remove(store: Store, state: LogFacts, clock: Clock, drop: DropRecord) -> Dr
         store.delete_empty(path)
     for name in _FOLDERS:
         store.delete_folder(f"{LOG_LAYOUT.root}/{name}")
-    buried = Tombstone(state.n, _id_of(state), drop)
-    write_tombstone(store, LOG_LAYOUT, clock, buried)
-    _remove_log(store, clock, buried)
-    return _result(buried.table, drop, deleted, _left(store))
+    tombstone = Tombstone(state.n, _id_of(state), drop)
+    write_tombstone(store, LOG_LAYOUT, clock, tombstone)
+    _remove_log(store, clock, tombstone)
+    return _result(tombstone.table, drop, deleted, _left(store))
 
 
-def _remove_log(store: Store, clock: Clock, buried: Tombstone) -> None:
+def _remove_log(store: Store, clock: Clock, tombstone: Tombstone) -> None:
     """A local folder loses its log: without the anchor nobody makes a file there (``LocalStore``). An object store takes every
     file from everybody, so the DROP slot stays there, and a boundary, by which a process that wins an older number is deposed
     (rule G4).
@@ -98,7 +98,7 @@ def _remove_log(store: Store, clock: Clock, buried: Tombstone) -> None:
         store.delete_folder(LOG_LAYOUT.folder)
         store.delete_empty(LOG_LAYOUT.root)
         return
-    name = number_name(buried.n)
+    name = number_name(tombstone.n)
     create_for_certain(store, clock, f"{LOG_LAYOUT.bounds}/{name}", b"%d" % clock.now_ms(), durable=True)
     kept = {LOG_LAYOUT.slots: name, LOG_LAYOUT.bounds: name}
     for folder in store.list_folder(LOG_LAYOUT.folder).folders:
