@@ -24,6 +24,13 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "table"
 
 
+class Terminal(io.StringIO):
+    """Where somebody types."""
+
+    def isatty(self) -> bool:
+        return True
+
+
 def is_there(folder: Path) -> bool:
     return (folder / ".hoodie").exists()
 
@@ -43,10 +50,21 @@ def test_without_yes_the_name_has_to_be_given_and_with_json_nobody_is_asked(
     assert "--yes" in capsys.readouterr().err
     for answer, code in (("flights", 2), ("", 130), (str(folder), 0)):
         assert is_there(folder)
-        monkeypatch.setattr("sys.stdin", io.StringIO(f"{answer}\n" if answer else ""))
+        monkeypatch.setattr("sys.stdin", Terminal(f"{answer}\n" if answer else ""))
         assert run(["table", "drop", str(folder)]) == code
         assert "2 data files" in capsys.readouterr().err
     assert not is_there(folder)
+
+
+def test_where_nobody_can_be_asked_nothing_goes_without_yes(
+    folder: Path, capsys: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{folder}\n"))
+    assert run(["table", "drop", str(folder)]) == 2
+    said = capsys.readouterr().err
+    assert "2 data files" in said
+    assert "Add --yes" in said
+    assert is_there(folder)
 
 
 def test_json_says_what_was_deleted_and_a_second_time_that_it_is_done(folder: Path, capsys: Said) -> None:

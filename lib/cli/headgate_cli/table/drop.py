@@ -1,6 +1,9 @@
 """`headgate table drop`: deletes a table, after showing what goes."""
 
+import dataclasses
 import datetime
+import sys
+from collections.abc import Sequence
 
 import click
 
@@ -10,7 +13,6 @@ from headgate_cli.failures import CommandError
 from headgate_cli.maintenance.target import call_owner, fields_of, is_address, open_address, table_command
 from headgate_cli.options import storage_settings
 from headgate_cli.output import Output
-from headgate_proto.api.v1.maintenance_pb2 import DropResponse
 from headgate_tables.errors import TableDroppedError
 from headgate_tables.face.log import parse_time
 from headgate_tables.face.results import DropResult
@@ -46,16 +48,28 @@ def drop(output: Output, /, table_name: str, access: Access, storage: tuple[str,
             raise
         planned = None  # at an address: to finish a drop deletes nothing that was not decided then
     if planned is not None and plan_only:
-        output.print_json(fields_of(planned))
+        output.print_json(dataclasses.asdict(planned))
         output.print_text(f"Would be deleted: {_files(planned)}.")
         _print_left(output, planned)
         return
     if planned is not None and not yes:
         _confirm(output, table_name, planned)
     record = found.drop()
-    output.print_json(fields_of(record))
+    output.print_json(dataclasses.asdict(record))
     output.print_text(f"{table_name} is dropped: {_files(record)}.", fg="green")
     _print_left(output, record)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Record:
+    """What was deleted, or would be; with --json it is printed as it is. ``dropped_ms``: 0 as long as nothing was."""
+
+    dropped_ms: int
+    principal: str
+    files: int
+    bytes: int
+    left: Sequence[str]
+    left_count: int
 
 
 class _Name:
@@ -67,11 +81,11 @@ class _Name:
         with access.connect() as cluster:
             self._uuid = cluster.table(name).info.uuid
 
-    def plan(self) -> DropResponse:
-        return call_owner(self._access, self._name, lambda owner: owner.drop(self._uuid, plan_only=True))
+    def plan(self) -> _Record:
+        return _Record(**fields_of(call_owner(self._access, self._name, lambda owner: owner.drop(self._uuid, plan_only=True))))
 
-    def drop(self) -> DropResponse:
-        return call_owner(self._access, self._name, lambda owner: owner.drop(self._uuid))
+    def drop(self) -> _Record:
+        return _Record(**fields_of(call_owner(self._access, self._name, lambda owner: owner.drop(self._uuid))))
 
 
 class _Address:
@@ -81,18 +95,18 @@ class _Address:
         self._address = address
         self._storage = storage
 
-    def plan(self) -> DropResponse:
+    def plan(self) -> _Record:
         with open_address(self._address, self._storage) as table:
             return _record(table.drop(plan_only=True))
 
-    def drop(self) -> DropResponse:
+    def drop(self) -> _Record:
         try:
             with open_address(self._address, self._storage) as table:
                 return _record(table.drop())
         except TableDroppedError:
             return self._finished()
 
-    def _finished(self) -> DropResponse:
+    def _finished(self) -> _Record:
         done = finish_drop(self._address, storage_options=storage_settings(self._storage))
         if done is None:
             raise CommandError(
@@ -101,9 +115,8 @@ class _Address:
         return _record(done)
 
 
-def _record(done: DropResult) -> DropResponse:
-    """As the owner of a table answers."""
-    return DropResponse(
+def _record(done: DropResult) -> _Record:
+    return _Record(
         dropped_ms=parse_time(done.time) if done.time else 0,
         principal=done.by,
         files=done.files,
@@ -113,7 +126,7 @@ def _record(done: DropResult) -> DropResponse:
     )
 
 
-def _files(record: DropResponse) -> str:
+def _files(record: _Record) -> str:
     files = f"{record.files:,} data files, {record.bytes:,} bytes"
     if not record.dropped_ms:
         return files
@@ -121,16 +134,19 @@ def _files(record: DropResponse) -> str:
     return f"{files}, at {at:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _print_left(output: Output, record: DropResponse) -> None:
+def _print_left(output: Output, record: _Record) -> None:
     if record.left_count:
         names = ", ".join(record.left[:_SHOWN])
         more = ", …" if record.left_count > _SHOWN else ""
         output.print_text(f"Not the table's, and left where they are: {names}{more} ({record.left_count:,} in all).", fg="yellow")
 
 
-def _confirm(output: Output, table_name: str, planned: DropResponse) -> None:
+def _confirm(output: Output, table_name: str, planned: _Record) -> None:
     if output.json:
         raise CommandError("with --json, drop cannot ask for the table's name", fix="Add --yes.", code=ExitCode.USAGE)
+    if not sys.stdin.isatty():
+        said = f"{table_name}: {_files(planned)} would be deleted, and nobody is there who could be asked"
+        raise CommandError(said, fix="Add --yes.", code=ExitCode.USAGE)
     click.echo(f"{table_name}: {_files(planned)} will be deleted for good.", err=True)
     if click.prompt("Give the table's name to drop it", err=True) != table_name:
         raise CommandError("that is not the table's name", fix="Nothing was done. Give the name as before.", code=ExitCode.USAGE)
