@@ -56,9 +56,7 @@ def test_without_yes_the_name_has_to_be_given_and_with_json_nobody_is_asked(
     assert not is_there(folder)
 
 
-def test_where_nobody_can_be_asked_nothing_goes_without_yes(
-    folder: Path, capsys: Said, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_nobody_can_be_asked_nothing_goes_without_yes(folder: Path, capsys: Said, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO(f"{folder}\n"))
     assert run(["table", "drop", str(folder)]) == 2
     said = capsys.readouterr().err

@@ -8,13 +8,18 @@ import pytest
 
 import headgate
 from headgate_cli.main import run
+from headgate_tables.hudi import open_table
+from headgate_tables.storage.open import open_store
+from headgate_tables.system import System
 from support.cluster import Cluster
 from support.processes import READY_S
 from support.readers import read_by_hudi_rs
+from support.s3 import real_s3
 
 pytestmark = pytest.mark.slow
 
 SCHEMA = pa.schema({"id": pa.string(), "n": pa.int64()})
+OTHER = pa.schema({"key": pa.int64(), "city": pa.string()})
 SOON = {"coordinator": ["--checkpoint-interval", "300ms", "--checkpoint-min-interval", "100ms", "--service-interval", "500ms"]}
 
 
@@ -149,6 +154,61 @@ def test_a_drop_whose_owner_is_killed_is_not_begun_or_is_finished_by_the_next(tm
         assert isinstance(sender.failure, headgate.TableDroppedError)
         assert sorted(path.name for path in (store / "t").rglob("*")) == [".headgate-dropped", "README"]
         assert hg.tables() == []
+        use_again(hg, table, sender.name)
+        assert read_by_hudi_rs(store / "t~2").to_pylist() == [{"key": 1, "city": "Bern"}]
+
+
+def use_again(hg: headgate.Headgate, old: headgate.Table, channel: str) -> headgate.Table:
+    """Makes a table of the old one's name at once, with another definition, and sends a row through a channel that the old one had."""
+    new = hg.create_table(old.info.name, OTHER, key="key")
+    assert new.info.url == f"{old.info.url}~2"
+    with new.channel(channel) as fresh:
+        assert fresh.committed_offset == 0
+        fresh.upsert([{"key": 1, "city": "Bern"}])
+    with pytest.raises(headgate.TableDroppedError):
+        old.channel(channel)
+    return new
+
+
+@pytest.mark.parametrize("step", ["drop_won:1", "dropped_file:2", "tombstone_made:1"])
+def test_in_an_object_store_the_next_owner_finishes_and_the_name_is_free(tmp_path: Path, step: str) -> None:
+    """Rules D5, D6, D8."""
+    (tmp_path / "s3").mkdir()
+    with real_s3(tmp_path / "s3") as s3:
+        env = {f"AWS_{name.upper()}": value for name, value in s3.options.items()}
+        place = s3.make_bucket("lake") + "/store"
+        with (
+            Cluster(tmp_path / "cluster", options=SOON, store=place, env=env, kill_at={"coordinator-1": step}) as cluster,
+            headgate.connect(cluster.address, timeout=READY_S, wait=READY_S) as hg,
+        ):
+            old = hg.create_table("t", SCHEMA, key="id")
+            (sender,) = sending(old)
+            dropping = threading.Thread(target=old.drop, daemon=True)
+            dropping.start()
+            cluster.wait_dead("coordinator-1")
+            cluster.start("coordinator-1")
+            dropping.join(READY_S)
+            sender.join(READY_S)
+            assert isinstance(sender.failure, headgate.TableDroppedError)
+            left = open_store(old.info.url, s3.options, System.real().ids).list_folder("")
+            assert (left.files, left.folders) == ([".headgate-dropped"], [".hoodie"])
+            with open_table(use_again(hg, old, sender.name).info.url, storage_options=s3.options) as table:
+                assert table.scan().to_table().to_pylist() == [{"key": 1, "city": "Bern"}]
+
+
+def test_a_load_makes_the_table_again_and_loads_the_whole_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The file was loaded into the dropped table before: nothing of that counts any more."""
+    file = tmp_path / "rows.csv"
+    file.write_text("id,n\na,1\nb,2\n")
+    with (
+        Cluster(tmp_path / "cluster", writers=1, options=SOON) as cluster,
+        headgate.connect(cluster.address, timeout=READY_S, wait=READY_S) as hg,
+    ):
+        load = ["load", "t", str(file), "--create", "--key", "id", "--connect", cluster.address]
+        for place in ("t", "t~2"):
+            assert run(load) == 0, capsys.readouterr().err
+            assert read_by_hudi_rs(tmp_path / "cluster/store" / place)["n"].to_pylist() == [1, 2]
+            assert hg.table("t").drop().files > 0
 
 
 def names_in(folder: Path) -> list[str]:
@@ -165,8 +225,9 @@ def test_an_owner_and_a_writer_that_slept_through_the_drop_write_nothing(tmp_pat
     ):
         table = hg.create_table("t", SCHEMA, key="id")
         (sender,) = sending(table)
-        (status,) = hg.status("t").tables
-        asleep = [status.owner, "writer-1"]
+        while not (owner := hg.status("t").tables[0].owner):  # a coordinator that has not heard of the lease yet
+            continue
+        asleep = [owner, "writer-1"]
         for name in asleep:
             cluster.pause(name)
         table.drop()

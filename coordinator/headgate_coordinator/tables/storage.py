@@ -124,6 +124,7 @@ class TableStorage:
         else:
             place = self._catalog.place_of_new(wanted.name)
             url = self._url_of_new(place)
+        before = self._catalog.dropped(wanted.name)
         table = create_table(
             url,
             wanted.schema,
@@ -135,6 +136,7 @@ class TableStorage:
             hive_style=wanted.hive_style,
             table_version=wanted.table_version or DEFAULT_TABLE_VERSION,
             exist_ok=wanted.exist_ok or not listed,
+            after_epoch=before.epoch if before is not None else 0,
             storage_options=self._options,
             system=self._system,
         )
@@ -194,7 +196,7 @@ class TableStorage:
         return self._catalog.dropped(name)
 
     def _forget(self, place: str, done: DropResult) -> None:
-        self._catalog.forget(place, DroppedTable(done.table, DropRecord(done.time, done.by)))
+        self._catalog.forget(place, DroppedTable(done.table, done.epoch, DropRecord(done.time, done.by)))
 
     def adopt_new(self, name: str, address: str, call: Callable[[Table], _T]) -> _T:
         """Adopts a table under the store's root that has no entry: runs ``call`` on it, then adds its entry.

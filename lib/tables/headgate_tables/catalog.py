@@ -3,7 +3,8 @@
 A *place* is the table's name, and after a drop ``<name>~2``, ``<name>~3`` and so on: a table that is made again lies in another
 folder and has another entry, so that a process that still drops the old one, or
 writes to it, never touches the new one (rule D8).
-A place that was taken stays so by ``.headgate/dropped/<place>``, JSON ``{"format": 1, "table": <its id>, "time", "by"}``.
+A place that was taken stays so by ``.headgate/dropped/<place>``, JSON ``{"format": 1, "table": <its id>, "epoch": <its last>, "time",
+"by"}``: epochs of a name's next table go on above it, so that messages about the old one are older than all about the new one.
 
 An entry is JSON, ``{"format": 1, "path": <the table's folder under the root>, "creator": <the principal that made it>}``; without
 ``creator`` it is not known who made the table. The entry comes after the table itself, so what is listed can be opened.
@@ -44,9 +45,10 @@ def check_name(name: str) -> None:
 
 
 class DroppedTable(NamedTuple):
-    """The newest table of a name that was dropped. ``table``: its own id, as text."""
+    """The newest table of a name that was dropped. ``table``: its own id, as text; ``epoch``: its last one."""
 
     table: str
+    epoch: int
     drop: DropRecord
 
 
@@ -148,7 +150,8 @@ class Catalog:
 
     def forget(self, place: str, dropped: DroppedTable) -> None:
         """Takes the entry of a table out whose files are deleted. The place is never used again. Repeatable."""
-        content = {"format": FORMAT, "table": dropped.table, "time": dropped.drop.time, "by": dropped.drop.by}
+        drop = dropped.drop
+        content = {"format": FORMAT, "table": dropped.table, "epoch": dropped.epoch, "time": drop.time, "by": drop.by}
         encoded = json.dumps(content, ensure_ascii=False).encode()
         create_for_certain(self._store, self._system.clock, f"{DROPPED}/{place}", encoded, durable=True)
         self._store.delete([f"{FOLDER}/{place}"])
@@ -195,12 +198,13 @@ def _decode_dropped(data: bytes, where: str) -> DroppedTable:
         if content["format"] > FORMAT:
             raise UnsupportedTableError(f"{where} has format {content['format']}", fix="Upgrade headgate-tables.")
         table, time, by = (content[key] for key in ("table", "time", "by"))
-        if not all(isinstance(each, str) for each in (table, time, by)):
-            raise TypeError("no text")
+        epoch = content["epoch"]
+        if not all(isinstance(each, str) for each in (table, time, by)) or type(epoch) is not int:
+            raise TypeError("neither text nor number")
         parse_time(time)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise CorruptFileError(f"{where} does not say which table was dropped", fix="Restore it from a copy.") from error
-    return DroppedTable(table, DropRecord(time, by))
+    return DroppedTable(table, epoch, DropRecord(time, by))
 
 
 def _decode(data: bytes, where: str) -> _Entry:

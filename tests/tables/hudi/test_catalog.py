@@ -132,7 +132,7 @@ def test_an_entry_with_fields_of_a_later_version_is_read(catalog: Catalog, root:
 
 
 def test_d8_a_place_is_never_used_twice_and_a_late_drop_takes_no_other_entry_out(catalog: Catalog, root: Path) -> None:
-    first, second = (DroppedTable(f"id-{n}", DropRecord(f"2026112510203000{n}", "ann")) for n in (1, 2))
+    first, second = (DroppedTable(f"id-{n}", 7, DropRecord(f"2026112510203000{n}", "ann")) for n in (1, 2))
     assert (catalog.place_of_new("orders"), catalog.dropped("orders")) == ("orders", None)
     catalog.add("orders", "orders")
     catalog.add("orders-new", "orders-new")

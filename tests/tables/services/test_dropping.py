@@ -98,6 +98,31 @@ def test_d7_files_of_others_stay_and_are_named(tmp_path: Path) -> None:
     assert hudi.open_table(other.url).scan().to_table().num_rows == 1
 
 
+def test_d7_what_lies_behind_a_link_stays(tmp_path: Path) -> None:
+    folder = used(tmp_path)
+    other = create(tmp_path / "outside", name="other")
+    other.upsert(rows(("x", 1, "x")))
+    (folder / "linked").symlink_to(tmp_path / "outside/table/p")
+    (folder / "p/whole").symlink_to(tmp_path / "outside/table")
+    with hudi.open_table(str(folder)) as table:
+        done = table.drop()
+    assert list(done.left) == ["linked", "p/whole"]
+    assert hudi.open_table(other.url).scan().to_table().num_rows == 1
+
+
+def test_d8_epochs_of_a_new_table_go_on_above_those_of_the_dropped_one(tmp_path: Path) -> None:
+    """So that whatever names a table by name and epoch never takes the one for the other."""
+    with hudi.open_table(str(used(tmp_path))) as table:
+        done = table.drop()
+    assert done.epoch == 2
+    with create(tmp_path / "again", after_epoch=done.epoch) as table:
+        table.upsert(rows(("a", 1, "a")))
+        assert table.epoch == 3
+    again = hudi.open_table(table.url)
+    assert again.epoch == 3
+    assert again.scan().to_table().num_rows == 1
+
+
 def test_a_result_names_no_more_files_of_others_than_a_message_takes(tmp_path: Path) -> None:
     with create(tmp_path) as table:
         for number in range(1003):
@@ -172,7 +197,10 @@ def test_d5_a_drop_that_dies_at_any_call_is_finished_by_the_next_process(
         store.fault = None
         if is_dropped(folder):
             finished += 1
-            finish(store, CLOCK)
+            for _ in range(2):
+                done = finish(store, CLOCK)
+                assert done is not None
+                assert (done.epoch, done.by) == (2, "ann")
             assert {name for name in files_in(folder) if not name.startswith(LOG_LAYOUT.folder)} == {"README", TOMBSTONE}
             assert len([name for name in files_in(folder) if name.startswith(LOG_LAYOUT.folder)]) == (0 if store.stages else 2)
             with pytest.raises(TableDroppedError):

@@ -15,9 +15,10 @@ from headgate_tables.system import Clock
 
 @dataclass(frozen=True, slots=True)
 class Tombstone:
-    """``n``: the number of the DROP slot; ``table``: the dropped table's own id."""
+    """``n``, ``epoch``: of the DROP slot; ``table``: the dropped table's own id."""
 
     n: int
+    epoch: int
     table: str
     drop: DropRecord
 
@@ -31,7 +32,8 @@ def read_tombstone(store: Store, layout: LogLayout) -> Tombstone | None:
     try:
         fields = Fields(unseal(data, layout.tombstone))
         time, by = fields.required("time", text), fields.required("by", text)
-        found = Tombstone(fields.required("n", number), fields.required("table", text), DropRecord(time, by))
+        n, epoch = fields.required("n", number), fields.required("epoch", number)
+        found = Tombstone(n, epoch, fields.required("table", text), DropRecord(time, by))
         fields.refuse_others()
     except UnfitError as error:
         raise unfit(layout.tombstone, error) from error
@@ -40,7 +42,8 @@ def read_tombstone(store: Store, layout: LogLayout) -> Tombstone | None:
 
 def write_tombstone(store: Store, layout: LogFormat, clock: Clock, found: Tombstone) -> None:
     """Durable when it returns. Every process that gets here writes the same bytes."""
-    content: dict[str, Json] = {"n": found.n, "table": found.table, "time": found.drop.time, "by": found.drop.by}
+    drop = found.drop
+    content: dict[str, Json] = {"n": found.n, "epoch": found.epoch, "table": found.table, "time": drop.time, "by": drop.by}
     create_for_certain(store, clock, layout.tombstone, seal(content), durable=True)
 
 

@@ -40,6 +40,7 @@ def create_table(
     url_encode: bool = True,
     table_version: int = DEFAULT_TABLE_VERSION,
     exist_ok: bool = False,
+    after_epoch: int = 0,
     storage_options: Mapping[str, str] | None = None,
     system: System | None = None,
 ) -> Table:
@@ -48,8 +49,8 @@ def create_table(
     ``url``: a folder or a prefix of a bucket, as ``open_store`` takes it. ``ordering``: the column whose larger value wins (event
     time); without one the later write wins (commit time). ``buckets``: file groups a partition, fixed for good. ``name``
     defaults to the last part of ``url``. ``table_version``: Hudi's, 8 (read by Hudi 1.0 and newer) or 9 (by 1.1 and newer).
-    ``exist_ok`` opens a table that is there with the same definition, in whatever version it is. A timestamp that orders the
-    rows is stored in microseconds.
+    ``exist_ok`` opens a table that is there with the same definition, in whatever version it is. ``after_epoch``: the last
+    epoch of a dropped table that had the name (rule D8). A timestamp that orders the rows is stored in microseconds.
 
     Raises TableExistsError, with ``exist_ok`` OtherDefinitionError; TableDroppedError where one was dropped; SchemaError,
     UnsupportedTypeError, OptionError, UnsafeStoreError.
@@ -82,8 +83,9 @@ def create_table(
         return _existing(reopen(), definition, exist_ok=exist_ok)
     probe(store, LOG_LAYOUT.probes, system)
     properties = render(properties_of(definition), "Created by Headgate")
+    derived = [(TIMELINE_MARKER, b""), (PROPERTIES_PATH, properties)]
     try:
-        create_log(store, LOG_LAYOUT, system, definition.encode(), [(TIMELINE_MARKER, b""), (PROPERTIES_PATH, properties)])
+        create_log(store, LOG_LAYOUT, system, definition.encode(), derived, epoch=after_epoch)
     except TableExistsError:
         return _existing(reopen(), definition, exist_ok=exist_ok)
     return reopen()

@@ -55,7 +55,7 @@ def would_drop(store: Store, log: CommitLog) -> DropResult:
     """What ``drop`` would delete and leave. Writes nothing."""
     folders = list(_folders(store, log.state))
     left = [path for each in folders for path in each.others]
-    return _result(_id_of(log.state), None, {k: v for each in folders for k, v in each.data.items()}, left)
+    return _result(_id_of(log.state), log.state.epoch, None, {k: v for each in folders for k, v in each.data.items()}, left)
 
 
 def finish(store: Store, clock: Clock) -> DropResult | None:
@@ -63,7 +63,7 @@ def finish(store: Store, clock: Clock) -> DropResult | None:
     tombstone = read_tombstone(store, LOG_LAYOUT)
     if tombstone is not None:
         _remove_log(store, clock, tombstone)
-        return _result(tombstone.table, tombstone.drop, {}, _left(store))
+        return _result(tombstone.table, tombstone.epoch, tombstone.drop, {}, _left(store))
     if store.size(LOG_LAYOUT.slot_path(0)) is None:
         return None
     state, _ = read_state(store, LOG_LAYOUT)
@@ -83,10 +83,10 @@ def _remove(store: Store, state: LogFacts, clock: Clock, drop: DropRecord) -> Dr
         store.delete_empty(path)
     for name in _FOLDERS:
         store.delete_folder(f"{LOG_LAYOUT.root}/{name}")
-    tombstone = Tombstone(state.n, _id_of(state), drop)
+    tombstone = Tombstone(state.n, state.epoch, _id_of(state), drop)
     write_tombstone(store, LOG_LAYOUT, clock, tombstone)
     _remove_log(store, clock, tombstone)
-    return _result(tombstone.table, drop, deleted, _left(store))
+    return _result(tombstone.table, tombstone.epoch, drop, deleted, _left(store))
 
 
 def _remove_log(store: Store, clock: Clock, tombstone: Tombstone) -> None:
@@ -161,9 +161,10 @@ def _left(store: Store) -> list[str]:
     return [path for folder in _folders(store, nothing) for path in folder.others]
 
 
-def _result(table: str, drop: DropRecord | None, data: Mapping[str, int], left: list[str]) -> DropResult:
+def _result(table: str, epoch: int, drop: DropRecord | None, data: Mapping[str, int], left: list[str]) -> DropResult:
     return DropResult(
         table=table,
+        epoch=epoch,
         time=drop.time if drop else "",
         by=drop.by if drop else "",
         files=len(data),
