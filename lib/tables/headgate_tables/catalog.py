@@ -1,10 +1,10 @@
 """The tables of a store: one create-only entry ``.headgate/tables/<place>`` for each, under the root that a cluster is given.
 
 A *place* is the table's name, and after a drop ``<name>~2``, ``<name>~3`` and so on: a table that is made again lies in another
-folder and has another entry, so that a process that still drops the old one, or
-writes to it, never touches the new one (rule D8).
-A place that was taken stays so by ``.headgate/dropped/<place>``, JSON ``{"format": 1, "table": <its id>, "epoch": <its last>, "time",
-"by"}``: epochs of a name's next table go on above it, so that messages about the old one are older than all about the new one.
+folder and has another entry, so that a process that still drops the old one, or writes to it,
+never touches the new one (rule D8).
+A place that was taken stays so by ``.headgate/dropped/<place>``, JSON ``{"format": 1, "table": <its id>, "epoch": <its last>,
+"time", "by"}``: epochs of the name's next table go on above it, so that messages about the old one are older than all about it.
 
 An entry is JSON, ``{"format": 1, "path": <the table's folder under the root>, "creator": <the principal that made it>}``; without
 ``creator`` it is not known who made the table. The entry comes after the table itself, so what is listed can be opened.
