@@ -44,16 +44,15 @@ def create_table(
     storage_options: Mapping[str, str] | None = None,
     system: System | None = None,
 ) -> Table:
-    """Creates a merge-on-read table with a simple bucket index.
+    """Creates a merge-on-read table with a simple bucket index. ``name`` defaults to the last part of ``url``.
 
     ``url``: a folder or a prefix of a bucket, as ``open_store`` takes it. ``ordering``: the column whose larger value wins (event
-    time); without one the later write wins (commit time). ``buckets``: file groups a partition, fixed for good. ``name``
-    defaults to the last part of ``url``. ``table_version``: Hudi's, 8 (read by Hudi 1.0 and newer) or 9 (by 1.1 and newer).
-    ``exist_ok`` opens a table that is there with the same definition, in whatever version it is. ``after_epoch``: the last
-    epoch of a dropped table that had the name (rule D8). A timestamp that orders the rows is stored in microseconds.
+    time); without one the later write wins (commit time). ``buckets``: file groups a partition, fixed for good.
+    ``table_version``: Hudi's, 8 (read by Hudi 1.0 and newer) or 9 (by 1.1 and newer). ``exist_ok`` opens a table that is there with
+    the same definition, in any version. ``after_epoch``: of a dropped table that had the name, the last (rule D8). A timestamp
+    that orders the rows is stored in microseconds.
 
-    Raises TableExistsError, with ``exist_ok`` OtherDefinitionError; TableDroppedError where one was dropped; SchemaError,
-    UnsupportedTypeError, OptionError, UnsafeStoreError.
+    Raises TableExistsError, with ``exist_ok`` OtherDefinitionError; TableDroppedError, SchemaError, OptionError, UnsafeStoreError.
     """
     system = system or System.real()
     store = open_store(url, storage_options, system.ids)
@@ -82,8 +81,7 @@ def create_table(
     if store.size(PROPERTIES_PATH) is not None or store.size(LOG_LAYOUT.slot_path(0)) is not None:
         return _existing(reopen(), definition, exist_ok=exist_ok)
     probe(store, LOG_LAYOUT.probes, system)
-    properties = render(properties_of(definition), "Created by Headgate")
-    derived = [(TIMELINE_MARKER, b""), (PROPERTIES_PATH, properties)]
+    derived = [(TIMELINE_MARKER, b""), (PROPERTIES_PATH, render(properties_of(definition), "Created by Headgate"))]
     try:
         create_log(store, LOG_LAYOUT, system, definition.encode(), derived, epoch=after_epoch)
     except TableExistsError:
