@@ -38,7 +38,7 @@ def drop(output: Output, /, table_name: str, access: Access, storage: tuple[str,
     Examples:
       headgate table drop flights --plan-only
       headgate table drop flights --yes
-      headgate table drop s3://lake/flights --storage-option region=eu-central-1
+      headgate table drop s3://lake/flights --storage region=eu-central-1
     """  # noqa: D301 - click wants the backspace
     found = _Address(table_name, storage) if is_address(table_name) else _Name(table_name, access)
     try:
