@@ -98,7 +98,9 @@ def test_a_source_archive_makes_a_wheel_without_the_repository(built: Path) -> N
 def test_members_need_each_other_in_this_version_alone(built: Path) -> None:
     versions = {name: metadata(built, name)["Version"] for name in PACKAGES}
     assert len(set(versions.values())) == 1
-    needed = [line for name in PACKAGES for line in metadata(built, name).get_all("Requires-Dist", ()) if line.startswith("headgate")]
+    needed = [
+        line for name in PACKAGES for line in metadata(built, name).get_all("Requires-Dist", ()) if line.startswith("headgate")
+    ]
     assert len(needed) > 20
     for line in needed:
         found = re.match(r"([a-z-]+)(?:\[[a-z,]+\])?==([0-9.]+)(?:;|$)", line)

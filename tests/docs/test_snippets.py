@@ -10,7 +10,15 @@ from support.page_session import OUTPUT, PageSession, compare
 from support.pages import ROOT, Block, blocks, pages
 from support.tiers import slow_but
 
-RUN = ("README.md", "lib/client/README.md", "lib/tables/README.md", "docs/load.md", "docs/read.md", "docs/stream.md", "docs/operate.md")
+RUN = (
+    "README.md",
+    "lib/client/README.md",
+    "lib/tables/README.md",
+    "docs/load.md",
+    "docs/read.md",
+    "docs/stream.md",
+    "docs/operate.md",
+)
 """Pages whose blocks run, each page against a cluster of its own."""
 LANGUAGES = ("python", "sh", OUTPUT)
 
