@@ -5,7 +5,7 @@ a load balancer or gateway that chooses a server by itself.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 
 PROTOCOL: Final = "headgate-protocol"
 """Of a request and of an answer: the sender's ``VERSION``. It holds for clients, services, and services among themselves."""
@@ -20,7 +20,7 @@ UNSAID: Final = 1
 _DIGITS: Final = 6
 
 
-def by_key(metadata: Iterable[Any] | None) -> dict[str, Any]:
+def by_key(metadata: Iterable[tuple[str, str | bytes]] | None) -> dict[str, str | bytes]:
     """The metadata of an answer, pairs or an object of grpcio. Before 1.80, ``dict`` fails with that: its keys() are pairs."""
     return dict(iter(metadata or ()))
 

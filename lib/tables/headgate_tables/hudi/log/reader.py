@@ -3,7 +3,6 @@
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,7 +22,7 @@ _MOST_ROWS_PER_BYTE = 64
 """Every row has a key of its own, and no encoding stores a thousand of those in as few bytes. A block is decoded whole."""
 _AT_ONCE = 4 << 20
 """Bytes of a file. More: more memory for a reader that wants a column of it."""
-_STORAGE_TYPES: dict[str, Any] = {} if int(pa.__version__.split(".")[0]) < 21 else {"arrow_extensions_enabled": False}
+_STORAGE_TYPES: dict[str, bool] = {} if int(pa.__version__.split(".")[0]) < 21 else {"arrow_extensions_enabled": False}
 """What else makes JSON and UUID columns extension types; before Arrow 21, nothing does."""
 
 
@@ -158,7 +157,7 @@ def open_parquet(source: pa.NativeFile, *, buffer_size: int = 0, dictionaries: C
         pre_buffer=buffer_size == 0,
         page_checksum_verification=True,
         coerce_int96_timestamp_unit="us",
-        **_STORAGE_TYPES,
+        **_STORAGE_TYPES,  # type: ignore[arg-type]
     )
 
 
