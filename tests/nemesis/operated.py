@@ -4,10 +4,13 @@ import random
 import time
 from pathlib import Path
 
+from headgate_tables.commitlog.tail import read_state
 from headgate_tables.commitlog.times import parse_time
 from headgate_tables.hudi import open_table
+from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.view import FileGroup
-from nemesis.scene import Scene
+from headgate_tables.storage.open import open_store
+from nemesis.scene import NotWell, Scene
 from nemesis.schedule import SECONDS, Strike
 from support.damage import end_of_last_page, flip
 from support.systems import SetClock, system
@@ -16,37 +19,59 @@ ALARM_WITHIN_S = 60.0
 """For a compaction to come to a slice: that has to have enough commits first."""
 COMPACTED_WITHIN_S = 60.0
 FUTURE_MS = 600_000
+_TRIES = 5
 
 
 def slice_set_aside(scene: Scene, strike: Strike) -> None:
     """One byte of the keys of its newest rows is another. While it is aside the table goes on, and afterwards it is compacted."""
-    group, file = _newest_rows(scene, strike.choice)
+    for choice in range(strike.choice, strike.choice + _TRIES):
+        group, file = _newest_rows(scene, choice)
+        if _set_aside_and_readmitted(scene, strike, group, file):
+            return
+    raise NotWell(f"each of {_TRIES} slices was compacted although it was damaged")
+
+
+def _set_aside_and_readmitted(scene: Scene, strike: Strike, group: FileGroup, file: Path) -> bool:
+    """False when the slice was being compacted as it was damaged: the compaction had read the right bytes."""
     name = f"{group.partition}/{group.file_id}"
     set_aside, readmit = (f"headgate table slice {what} {scene.name} {name}" for what in ("set-aside", "readmit"))
-    merged = set(file.parent.glob(f"{group.file_id}_*.parquet"))
+    merged = _base_files(file.parent, group)
     right = file.read_bytes()
+    is_aside = False
     overwrite(file, flip(right, end_of_last_page(right, "_hoodie_record_key")))
     try:
-        _wait_for_alarm(scene, set_aside)
+
+        def is_named_or_merged() -> bool:
+            return _is_named(scene, set_aside) or _base_files(file.parent, group) != merged
+
+        scene.wait_for(f"an alarm that names `{set_aside}`", is_named_or_merged, ALARM_WITHIN_S)
+        if not _is_named(scene, set_aside):
+            return False
+        is_aside = True
         scene.command(set_aside)
         scene.wait(SECONDS[strike.kind])
         scene.goes_on(f"while {name} was set aside")
         _wait_for_alarm(scene, readmit)
     finally:
         overwrite(file, right)
-        scene.command(readmit)
+        if is_aside:
+            scene.command(readmit)
     scene.wait_for(f"an end of the alarms of {name}, which was readmitted", lambda: _is_quiet(scene, name), COMPACTED_WITHIN_S)
-    if not set(file.parent.glob(f"{group.file_id}_*.parquet")) - merged:
+    if not _base_files(file.parent, group) - merged:
         scene.findings.append(f"{name} has no alarm any more, and was not compacted")
+    return True
 
 
 def future_times(scene: Scene, strike: Strike) -> None:
     """As if an owner whose clock was ahead had fenced, which coordinators refuse to do."""
     for name in scene.parts.coordinators:
         scene.drain(name)
-    clock = SetClock(round(time.time() * 1000))
+    now = round(time.time() * 1000)
+    ahead = read_state(open_store(scene.url, scene.place.options, system().ids), LOG_LAYOUT)[0].ahead
+    accepted = parse_time(ahead.floor) + now - ahead.at if ahead else now  # by earlier strikes: so far they raise no alarm
+    clock = SetClock(now)
     with open_table(scene.url, storage_options=scene.place.options, take_over=True, system=system(clock)) as table:
-        clock.now = FUTURE_MS + max([clock.now, *(parse_time(commit.completion) for commit in table.commits())])
+        clock.now = FUTURE_MS + max([accepted, *(parse_time(commit.completion) for commit in table.commits())])
         table.own()
     for name in scene.parts.coordinators:
         scene.start(name)
@@ -74,11 +99,16 @@ def _newest_rows(scene: Scene, choice: int) -> tuple[FileGroup, Path]:
     return random.Random(choice).choice(found)
 
 
-def _wait_for_alarm(scene: Scene, command: str) -> None:
-    def is_named() -> bool:
-        return any(f"`{command}`" in alarm for table in scene.told() for alarm in table.alarms)
+def _base_files(folder: Path, group: FileGroup) -> set[Path]:
+    return set(folder.glob(f"{group.file_id}_*.parquet"))
 
-    scene.wait_for(f"an alarm that names `{command}`", is_named, ALARM_WITHIN_S)
+
+def _wait_for_alarm(scene: Scene, command: str) -> None:
+    scene.wait_for(f"an alarm that names `{command}`", lambda: _is_named(scene, command), ALARM_WITHIN_S)
+
+
+def _is_named(scene: Scene, command: str) -> bool:
+    return any(f"`{command}`" in alarm for table in scene.told() for alarm in table.alarms)
 
 
 def _is_quiet(scene: Scene, name: str) -> bool:
