@@ -8,6 +8,7 @@ import click
 
 import headgate
 from headgate_cli.cluster import Access
+from headgate_cli.completion import complete_files
 from headgate_cli.load.identity import channel_name, state
 from headgate_cli.load.inputs import input_files
 from headgate_cli.load.plan import say_lacking, schema_of_files, show_plan
@@ -41,7 +42,7 @@ class LoadOptions(TypedDict):
 
 
 @click.command("load", short_help="Load files into a table, exactly once.")
-@click.argument("files", nargs=-1, required=True)
+@click.argument("files", nargs=-1, required=True, shell_complete=complete_files)
 @click.option("--table", "table_name", required=True, help="Name of the table.")
 @click.option("--format", "kind", type=click.Choice(FORMATS), help="[by suffix: .parquet .csv .tsv .jsonl .arrow …]")
 @click.option("--operation-column", default="", help='Column with each row\'s operation: 1 or "upsert", 2 or "delete".')
