@@ -37,3 +37,6 @@ printf '%s\n' 'pyspark==3.5.9' 'pandas<3' hudi pytest pytest-asyncio hypothesis 
 # ./task bench: the strongest peer, which wants an older pyarrow. Its Rust core is named here, not through the extra "sql",
 # which adds DataFusion's Python package: unused by table writes, and without a solution on Python 3.14.
 printf '%s\n' pypaimon==2.1.0 pypaimon-rust==0.4.0 | lock requirements-paimon.lock -
+
+# ./task docs: mkdocstrings reads our docstrings without importing them. MkDocs 2 has no plugins.
+printf '%s\n' 'mkdocs<2' mkdocs-material 'mkdocstrings[python]' ruff | lock requirements-docs.lock - --constraints requirements.lock

@@ -115,7 +115,61 @@ def test_a_file_that_was_edited_is_loaded_again_and_one_that_is_the_same_is_not(
     code, said, _ = headgate(*command)
     assert (code, said[-1]["rows"], said[-1]["skipped"]) == (ExitCode.OK, 1000, 0)
     assert [row["price"] for row in headgate("table", "scan", "edited", "--filter", "id=999")[1]] == [111.5]
+    code, said, _ = headgate(*command)
+    assert said[-1]["rows"] == 0
+    assert not changes_in(said), "it is as it was loaded"
+
+
+def changes_in(said: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [each for each in said if each["event"] == "changed"]
+
+
+def test_a_file_that_has_changed_since_its_load_is_never_loaded_without_a_word(
+    headgate: Any, orders: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ("load", str(orders), "--table", "told", "--create", "--key", "id")
+    assert changes_in(headgate(*command)[1]) == []
+    [channel] = [each["name"] for each in headgate("table", "channels", "told")[1]]
+    assert changes_in(headgate(*command, "--again")[1]) == [], "that it is loaded once more is known"
+    orders.write_text(orders.read_text().replace("999.5", "111.5"))
+    [changed] = changes_in(headgate(*command)[1])
+    assert (changed["file"], changed["rows"], changed["why"]) == ("orders.csv", 1000, "content")
+    assert changed["channel"].startswith(channel)
+    [changed] = changes_in(headgate(*command, "--null", "x")[1])
+    assert (changed["rows"], changed["why"]) == (1000, "options")
+    orders.write_text("id,day,price\n1,2026-01-02,1.0\n")
+    assert run(list(command)) == ExitCode.OK
+    said = capsys.readouterr().out
+    assert "orders.csv has changed since it was loaded as channel load:upsert:orders.csv:" in said
+    assert "it is loaded whole, as upserts; rows that it does not have any more stay." in said
+
+
+def test_files_of_one_name_in_several_folders_are_no_changes_of_each_other(headgate: Any, tmp_path: Path) -> None:
+    for at in (1, 2, 3):
+        (tmp_path / f"in{at}").mkdir()
+        (tmp_path / f"in{at}" / "part.csv").write_text(f"id,n\n{at},{at}\n")
+    command = ("load", str(tmp_path), "--table", "parts", "--create", "--key", "id")
+    (tmp_path / "in3" / "part.csv").rename(tmp_path / "later")
+    assert changes_in(headgate(*command)[1]) == []
+    (tmp_path / "later").rename(tmp_path / "in3" / "part.csv")
+    assert changes_in(headgate(*command)[1]) == []
+    assert headgate("table", "scan", "parts", "--count")[1] == [{"rows": 3}]
+
+
+def test_a_channel_that_is_given_belongs_to_one_file_until_more_is_appended(headgate: Any, orders: Path) -> None:
+    command = ("load", str(orders), "--table", "given", "--create", "--key", "id", "--channel", "mine")
+    assert headgate(*command)[1][-1]["rows"] == 1000
     assert headgate(*command)[1][-1]["rows"] == 0
+    with orders.open("a") as file:
+        file.write("5000,2026-01-01,1.5\n")
+    code, _, [error] = headgate(*command)
+    assert (code, "its first 1,000 rows would be taken for loaded" in error["error"]["message"]) == (ExitCode.FIX_CALL, True)
+    assert "--appended loads what is behind row 1,000" in error["error"]["fix"]
+    code, said, _ = headgate(*command, "--appended")
+    assert (code, said[-1]["rows"], said[-1]["skipped"]) == (ExitCode.OK, 1, 1000)
+    assert headgate(*command)[1][-1]["rows"] == 0
+    assert headgate("table", "scan", "given", "--count")[1] == [{"rows": 1001}]
+    assert headgate(*command[:-2], "--appended")[0] == ExitCode.USAGE
 
 
 def test_a_file_that_was_loaded_is_loaded_once_more_when_asked(headgate: Any, orders: Path) -> None:

@@ -10,7 +10,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from headgate.acks import Acks
 from headgate.channel_state import ChannelState
-from headgate.entries import Control, EncodedRows, Entry, Pause
+from headgate.entries import Control, EncodedRows, Entry, Pause, Piece
+from headgate.rows import RowFormat
 from headgate_proto.api.v1 import errors_pb2 as wire
 from support.row_formats import FORMAT, OTHER_FORMAT
 
@@ -91,6 +92,13 @@ class Stream:
         self._acknowledge()
 
 
+def halved(_: RowFormat, piece: Piece) -> tuple[Piece, Piece]:
+    """As ``encoding.halved``, of rows that are a list."""
+    middle = len(piece.calls) // 2
+    before = Piece(piece.calls[middle - 1], 10 * middle, piece.content[:middle], piece.calls[:middle])
+    return before, Piece(piece.offset, piece.size - before.size, piece.content[middle:], piece.calls[middle:])
+
+
 @dataclass
 class Given:
     """What the caller wants committed: the rows of one call under its last offset."""
@@ -102,7 +110,7 @@ class Given:
 class ChannelMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
-        self.state = ChannelState(limit=1000)
+        self.state = ChannelState(limit=1000, halve=halved)
         self.stream: Stream | None = None
         self.opening: int | None = None
         self.committed_offset = 0
@@ -132,6 +140,21 @@ class ChannelMachine(RuleBasedStateMachine):
             taken = self.state.append_rows(FORMATS[kind], encoded, offset)
             self.given.append(Given(taken, rows))
 
+    @precondition(lambda self: self.state.incarnation and self.state.refusal is None)
+    @rule(
+        bad=st.lists(st.sampled_from([False] * 4 + [True]), min_size=1, max_size=6),
+        gap=st.integers(1, 2),
+        mergeable=st.booleans(),
+    )
+    def take_single_rows(self, bad: list[bool], gap: int, mergeable: bool) -> None:
+        """Calls with one row each, which go together."""
+        rows = [row for is_bad in bad for row in self._rows(1, bad=is_bad)]
+        encoded = EncodedRows(len(rows), 10 * len(rows) + 1, rows, mergeable)
+        if self.state.has_room(encoded.size):
+            ends = [self.state.last_offset + gap * number for number in range(1, len(rows) + 1)]
+            assert self.state.append_rows(FORMAT, encoded, ends[-1], ends) == ends[-1]
+            self.given += [Given(end, [row]) for end, row in zip(ends, rows, strict=True)]
+
     @precondition(lambda self: self.state.refusal is not None)
     @rule(count=st.integers(1, 3), bad=st.sampled_from([False] * 3 + [True]))
     def correct(self, count: int, bad: bool) -> None:
@@ -146,8 +169,8 @@ class ChannelMachine(RuleBasedStateMachine):
     def skip_refused(self, beyond: int) -> None:
         assert self.state.refusal is not None
         first = self.state.refusal.entry.offset
-        waiting = [given for given in self.given if given.offset >= first]
-        end = waiting[min(beyond, len(waiting) - 1)].offset
+        ends = [entry.offset for entry in self.state._unsent if entry.offset >= first]
+        end = ends[min(beyond, len(ends) - 1)]
         self.state.skip(end if beyond else None)
         self.given = [given for given in self.given if not first <= given.offset <= end]
 

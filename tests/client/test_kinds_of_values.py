@@ -380,7 +380,7 @@ def test_columns_that_rows_leave_out_are_null_for_other_readers(tmp_path: pathli
 @pytest.mark.parametrize(
     ("rows", "says"),
     [
-        ([(1, "a", None)], "row 0 is a tuple"),
+        ([(1, "a")], "row 0 is no tuple of 3 values"),
         ([[1, "a", None]], "row 0 is a list"),
         ([{"id": 1, "text": "a", "spots": None}], "row 0 has 'spots'.*Did you mean 'spot'"),
         ([{"id": 1, "text": "a", "spot": None, "more": 1}], "row 0 has 'more'"),

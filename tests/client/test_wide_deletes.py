@@ -5,18 +5,17 @@ import uuid
 import pyarrow as pa
 import pytest
 
-from headgate.aio import encode_call
 from headgate.channel_state import ChannelState
 from headgate.definition import TableInfo
-from headgate.encoding import Encoder
+from headgate.encoding import Encoder, encode_call
 from headgate.entries import Entry
 from headgate.errors import TooLargeError
-from headgate.limits import BATCH_ROWS
 from headgate.rows import RowFormat
 from headgate_proto.api.v1 import ingest_pb2 as wire
+from headgate_proto.limits import BATCH_ROWS, FILLED_BYTES
 from headgate_tables.hudi.definition import Definition
 from headgate_writer.admission import Admitted
-from headgate_writer.filling import FILLED_BYTES, Filling
+from headgate_writer.filling import Filling
 
 NARROW = pa.schema({"id": pa.string(), "part": pa.string(), "ts": pa.int64()})
 WIDE = pa.schema(

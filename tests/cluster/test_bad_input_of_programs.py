@@ -91,10 +91,6 @@ REFUSED = {
     "a long name": Refused([row("bad", part="p" * 256)], "PARTITION_VALUE", "'part' .*256 bytes", "Change the value"),
     "a null partition": Refused([row("bad", part=None)], "PARTITION_VALUE", "'part' is null", "a value"),
     "an empty key": Refused([row("")], "NULL_KEY", "'id' is null or empty", "Give these rows a key"),
-    "a value too large": Refused([row("bad", note="x" * (MIB + 1))], "TOO_LARGE", "'note'.*1,048,576", "in files"),
-    "too many partitions": Refused(
-        [row("bad", part=f"p{n}") for n in range(1025)], "TOO_LARGE", "partitions.*1,024", "Sort the rows"
-    ),
 }
 
 
@@ -140,13 +136,14 @@ class Misfit:
     fix: str
 
 
+MAY_LACK = "rows may lack only columns that can be null: note"
 MISFITS = {
     "a null key": Misfit(lambda c: c.upsert([row("a"), row(None)]), headgate.RowError, "row 1 .*'id'", "never null"),
     "a null ordering": Misfit(lambda c: c.upsert([row("a", ts=None)]), headgate.RowError, "row 0 .*'ts'", "never null"),
     "a delete without ordering": Misfit(
-        lambda c: c.delete([{"id": "a", "part": "p"}]), headgate.RowError, "row 0 has no 'ts'", "every column"
+        lambda c: c.delete([{"id": "a", "part": "p"}]), headgate.RowError, "row 0 has no 'ts'", "deletes need id, part, ts"
     ),
-    "a missing column": Misfit(lambda c: c.upsert([_without(row("a"), "note")]), headgate.RowError, "no 'note'", "every column"),
+    "a missing column": Misfit(lambda c: c.upsert([_without(row("a"), "part")]), headgate.RowError, "no 'part'", MAY_LACK),
     "an unknown column": Misfit(
         lambda c: c.upsert([row("a", x=1)]), headgate.RowError, "'x', which is not a column", "id, part, ts"
     ),
@@ -154,10 +151,21 @@ MISFITS = {
     "an unknown operation": Misfit(
         lambda c: c.write([{"op": "upsret", **row("a")}]), headgate.RowError, "operation 'upsret'", "'upsert' or 'delete'"
     ),
-    "no operation": Misfit(lambda c: c.write([row("a")]), headgate.RowError, "no 'op'", "every column"),
-    "too large a row": Misfit(lambda c: c.upsert([row("a", note="x" * 9 * MIB)]), headgate.TooLargeError, "bytes", "7 MB"),
+    "no operation": Misfit(lambda c: c.write([row("a")]), headgate.RowError, "no 'op'", MAY_LACK),
+    "a value too large": Misfit(
+        lambda c: c.upsert([row("a"), row("b", note="x" * (MIB - 3))]),
+        headgate.TooLargeError,
+        "row 1.*'note'.*1,048,576",
+        "in files",
+    ),
+    "too many partitions with one offset": Misfit(
+        lambda c: c.upsert([row("a", part=f"p{n}") for n in range(1025)], offset=9),
+        headgate.TooLargeError,
+        "more than 1,024 partitions",
+        "fewer rows",
+    ),
     "too much with one offset": Misfit(
-        lambda c: c.upsert([row(str(n), note="x" * MIB) for n in range(9)], offset=9),
+        lambda c: c.upsert([row(str(n), note="x" * (MIB - 4)) for n in range(9)], offset=9),
         headgate.TooLargeError,
         "9 rows",
         "fewer rows",
@@ -182,6 +190,17 @@ def test_a_call_that_cannot_be_right_takes_nothing_and_the_next_one_goes_on(
         channel.upsert([row("behind")])
         channel.flush()
         neighbour.judge(cluster, "before", "behind")
+
+
+def test_rows_of_more_partitions_than_a_writer_takes_at_once_are_taken_in_their_order(
+    cluster: Cluster, table: headgate.Table
+) -> None:
+    with Neighbour(cluster, table) as neighbour, table.channel("c") as channel:
+        channel.upsert([row(f"{n}", part=f"p{n % 1_500}") for n in range(2_000)])
+        assert channel.offset == 2_000
+        channel.upsert([row(f"{n}", part=f"p{n % 1_500}", note="x" * (MIB - 4)) for n in range(1_400, 1_402)])
+        channel.flush()
+        neighbour.judge(cluster, *(f"{n}" for n in range(2_000)))
 
 
 def test_a_table_that_is_not_there_is_told_as_such(program: headgate.Headgate) -> None:

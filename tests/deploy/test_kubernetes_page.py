@@ -31,7 +31,7 @@ WITH: Mapping[str, tuple[str, ...]] = {
 }
 """What a value needs besides."""
 NAMED = re.compile(r"\b(statefulset|deployment|cronjob|job)/(headgate-[a-z]+)")
-SHOWN = [line for block in fenced(PAGE) for line in block.replace("\\\n", " ").splitlines()]
+SHOWN = [line for block in fenced(PAGE, "sh") for line in block.replace("\\\n", " ").splitlines()]
 """The commands of blocks, one a line."""
 
 

@@ -8,10 +8,11 @@ import pyarrow as pa
 import pytest
 
 from headgate_proto.api.v1 import errors_pb2
+from headgate_proto.limits import FILLED_BYTES
 from headgate_runtime.errors import from_tables
 from headgate_tables.hudi.definition import Definition
 from headgate_writer.admission import Admitted
-from headgate_writer.filling import FILLED_BYTES, Filling
+from headgate_writer.filling import Filling
 from headgate_writer.routing import TooLargeError, route
 from support.measured import measure
 

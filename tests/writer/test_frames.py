@@ -8,12 +8,12 @@ import pyarrow as pa
 import pytest
 
 from headgate_proto.cluster.v1 import exchange_pb2 as wire
+from headgate_proto.limits import ROW_BYTES
 from headgate_proto.parts import PART_BYTES
 from headgate_runtime.limits import MAX_MESSAGE_BYTES
 from headgate_tables.hudi.definition import Definition
 from headgate_writer.frame_reader import FrameReader
 from headgate_writer.frames import FRAME_BYTES, encode_rows
-from headgate_writer.routing import MAX_ROW_BYTES
 from support.arrow_batches import routed
 
 SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64()), ("note", pa.string())])
@@ -23,7 +23,7 @@ READER = FrameReader(TABLE)
 
 @pytest.mark.parametrize(
     "sizes",
-    [[1], [1] * 5_000, [2_000] * 5_000, [MAX_ROW_BYTES - 1_000] * 3, [10, MAX_ROW_BYTES - 1_000, 10, 3_000_000] * 2],
+    [[1], [1] * 5_000, [2_000] * 5_000, [ROW_BYTES - 1_000] * 3, [10, ROW_BYTES - 1_000, 10, 3_000_000] * 2],
     ids=["one row", "small", "many frames", "largest rows", "skewed"],
 )
 def test_frames_hold_all_rows_in_order_and_fit_a_message(sizes: list[int]) -> None:

@@ -12,12 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate_proto.api.v1 import errors_pb2
+from headgate_proto.limits import BATCH_PARTITIONS, ROW_BYTES
 from headgate_runtime.errors import from_tables
 from headgate_tables.errors import FixCall, NullKeyError, NullOrderingError, PartitionValueError, SchemaError
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.keys.bucket import key_group
 from headgate_writer.attached import Member, Membership
-from headgate_writer.routing import MAX_PARTITIONS, MAX_ROW_BYTES, RoutedRows, TooLargeError, route, split_by_member
+from headgate_writer.routing import RoutedRows, TooLargeError, route, split_by_member
 from support.arrow_batches import mixed, routed, upserts
 
 SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64()), ("note", pa.string())])
@@ -86,17 +87,17 @@ def test_partitions_of_one_batch_are_limited_and_those_of_many_are_not() -> None
     def batch(n: int, first: int = 0) -> pa.Table:
         return table(*(row("a", f"p{first + k}") for k in range(n)))
 
-    assert len(route([upserts(batch(MAX_PARTITIONS))], TABLE).groups) == MAX_PARTITIONS
-    two = [upserts(batch(MAX_PARTITIONS)), upserts(batch(MAX_PARTITIONS, first=MAX_PARTITIONS))]
-    assert len(route(two, TABLE).groups) == 2 * MAX_PARTITIONS
+    assert len(route([upserts(batch(BATCH_PARTITIONS))], TABLE).groups) == BATCH_PARTITIONS
+    two = [upserts(batch(BATCH_PARTITIONS)), upserts(batch(BATCH_PARTITIONS, first=BATCH_PARTITIONS))]
+    assert len(route(two, TABLE).groups) == 2 * BATCH_PARTITIONS
     with pytest.raises(TooLargeError) as caught:
-        route([upserts(batch(1)), upserts(batch(MAX_PARTITIONS + 1))], TABLE)
-    assert f"{MAX_PARTITIONS:,}" in str(caught.value)
+        route([upserts(batch(1)), upserts(batch(BATCH_PARTITIONS + 1))], TABLE)
+    assert f"{BATCH_PARTITIONS:,}" in str(caught.value)
     assert from_tables(caught.value).action == errors_pb2.ACTION_FIX_CALL
 
 
 def test_a_row_that_fits_no_message_between_writers_is_refused() -> None:
-    fits = MAX_ROW_BYTES - 4 - 4 - 4 - 8 - 2
+    fits = ROW_BYTES - 4 - 4 - 4 - 8 - 2
     assert route([upserts(table(row("a", note="x" * fits)))], TABLE).rows.num_rows == 1
     with pytest.raises(TooLargeError):
         route([upserts(table(row("a", note="x" * (fits + 1))))], TABLE)

@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection
-from typing import Final
 
 import pyarrow as pa
 import pyarrow.types as pat
 
+from headgate_proto.limits import FILLED_BYTES
 from headgate_tables.arrow import Field
 from headgate_tables.face.definition import Definition
 from headgate_writer.admission import Admitted
 from headgate_writer.routing import TooLargeError
 from headgate_writer.sizes import null_bits
-
-FILLED_BYTES: Final = 64 << 20
-"""Arrow bytes of such nulls in one batch; as much as its rows may have themselves. The SDK cuts deletes to it."""
 
 
 class Filling:

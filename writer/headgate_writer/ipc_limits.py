@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headgate_proto.api.v1 import errors_pb2
+from headgate_proto.limits import BATCH_BYTES, BATCH_ROWS, BATCH_WIRE_BYTES, COMPRESSION_RATIO, VALUE_BYTES
 from headgate_runtime.arrow_messages import LONG, RECORD_BATCH, open_message, too_large
 from headgate_runtime.errors import CodeValue, rpc_error
 from headgate_runtime.flatbuffer import DamagedError
@@ -36,12 +37,12 @@ class Limits:
     """
 
     schema: SchemaLimits = field(default_factory=SchemaLimits)
-    wire_bytes: int = 8 << 20
-    body_bytes: int = 64 << 20
-    ratio: int = 100
-    rows: int = 1_000_000
+    wire_bytes: int = BATCH_WIRE_BYTES
+    body_bytes: int = BATCH_BYTES
+    ratio: int = COMPRESSION_RATIO
+    rows: int = BATCH_ROWS
     values: int = 16 << 20
-    cell_bytes: int = 1 << 20
+    cell_bytes: int = VALUE_BYTES
     compressed: bool = True
 
 

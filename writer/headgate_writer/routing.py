@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headgate_proto.api.v1 import errors_pb2
+from headgate_proto.limits import BATCH_PARTITIONS, ROW_BYTES
 from headgate_tables.arrow import Array
 from headgate_tables.errors import OptionError
 from headgate_tables.face.definition import Definition
@@ -17,12 +18,6 @@ from headgate_tables.writing import Placed, conform, key_group, place
 from headgate_writer.admission import Admitted
 from headgate_writer.attached import KeyGroupTable, Membership
 from headgate_writer.sizes import row_bytes
-
-MAX_PARTITIONS = 1_024
-"""Distinct partitions of one client's batch: each makes a folder, and files in every checkpoint."""
-
-MAX_ROW_BYTES = 4 << 20
-"""Arrow bytes of one row as it is stored. A row crosses between writers in one message, of at most 9 MiB."""
 
 
 class TooLargeError(OptionError):
@@ -79,9 +74,9 @@ def route(batches: Sequence[Admitted], definition: Definition) -> RoutedRows:
     placed = place(*_together(batches, definition), definition)
     _check_partitions(placed, [batch.rows.num_rows for batch in batches])
     routed = RoutedRows.of(placed.rows, placed.keys, placed.deletes, placed.group, placed.groups)
-    if routed.nbytes > MAX_ROW_BYTES and (largest := int(row_bytes(routed.rows).max(initial=0))) > MAX_ROW_BYTES:
+    if routed.nbytes > ROW_BYTES and (largest := int(row_bytes(routed.rows).max(initial=0))) > ROW_BYTES:
         raise TooLargeError(
-            f"bytes of one row: {largest:,}, and the limit is {MAX_ROW_BYTES:,}",
+            f"bytes of one row: {largest:,}, and the limit is {ROW_BYTES:,}",
             fix="Keep such values in files, and send the files' names.",
         )
     return routed
@@ -134,15 +129,15 @@ def _flags(deletes: pa.BooleanArray | None, rows: int) -> npt.NDArray[np.bool_]:
 
 def _check_partitions(placed: Placed, sizes: Sequence[int]) -> None:
     number = {partition: n for n, partition in enumerate({partition for partition, _ in placed.groups})}
-    if len(number) <= MAX_PARTITIONS:
+    if len(number) <= BATCH_PARTITIONS:
         return
     of_group = np.array([number[partition] for partition, _ in placed.groups])
     batch = np.repeat(np.arange(len(sizes)), sizes)
     distinct = np.unique(batch * len(number) + of_group[placed.group]) // len(number)
     most = int(np.bincount(distinct).max())
-    if most > MAX_PARTITIONS:
+    if most > BATCH_PARTITIONS:
         raise TooLargeError(
-            f"partitions in one batch: {most:,}, and the limit is {MAX_PARTITIONS:,}",
+            f"partitions in one batch: {most:,}, and the limit is {BATCH_PARTITIONS:,}",
             fix="Sort the rows by partition before cutting them into batches, or partition the table more coarsely.",
         )
 

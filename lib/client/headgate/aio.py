@@ -9,7 +9,7 @@ async with headgate.aio.connect("localhost:7070") as hg:
 
 import asyncio
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -18,8 +18,7 @@ from headgate.acks import Acks, Level
 from headgate.coordinators import Coordinators, parse_addresses
 from headgate.credentials import Look, Tls, given, of_this_machine
 from headgate.definition import Columns, Listing, TableInfo, checked_channel_name, names_of
-from headgate.encoding import SMALL_BYTES, Compression, Encoder
-from headgate.entries import EncodedRows
+from headgate.encoding import SMALL_BYTES, Compression, Encoder, encode_call
 from headgate.errors import InvalidArgumentError
 from headgate.operating import Operated
 from headgate.reading.aio import ReadableByName, Scan, StoredTable, open  # noqa: A004 - read as headgate.aio.open
@@ -189,6 +188,8 @@ class Table(Operated, ReadableByName):
 class Receipt:
     """Confirms that a call's rows are buffered; ``offset`` is that of the last one."""
 
+    __slots__ = ("_channel", "offset")
+
     def __init__(self, channel: "Channel", offset: int) -> None:
         self.offset = offset
         self._channel = channel
@@ -236,7 +237,7 @@ class Channel:
 
     @property
     def offset(self) -> int:
-        return self.runner.channel.state.last_offset
+        return self.runner.channel.offset
 
     async def upsert(self, rows: object, offset: int | None = None, *, timeout: float | None = None) -> Receipt:
         return await self._append(self.formats.upsert, rows, offset, timeout)
@@ -268,23 +269,21 @@ class Channel:
         return self._headgate.timeout if timeout is None else timeout
 
     async def _append(self, row_format: RowFormat, rows: object, offset: int | None, timeout: float | None) -> Receipt:
+        runner = self.runner
+        shared = runner.channel
+        row = None if self._order.locked() else row_format.reader.read(rows)
+        if row is not None and (single := shared.try_single_row(row_format, row, offset)) is not None:
+            if not shared.single_rows.rows:
+                await asyncio.sleep(0)  # a program that never waits must let them be sent
+            return Receipt(self, single)
         async with self._order:  # conversions on threads must keep the order of the calls
-            runner = self.runner
-            runner.channel.check_accepts(offset)
+            shared.check_accepts(offset)
             messages = iter(encode_call(self.encoder, row_format, rows, offset))
             is_small = _is_small(rows)
-            taken = runner.channel.state.last_offset if offset is None else offset
+            taken = shared.offset if offset is None else offset
             while (encoded := next(messages, None) if is_small else await asyncio.to_thread(next, messages, None)) is not None:
                 taken = await runner.append_rows(row_format, encoded, offset, self.seconds(timeout))
             return Receipt(self, taken)
-
-
-def encode_call(encoder: Encoder, row_format: RowFormat, rows: object, offset: int | None) -> Iterable[EncodedRows]:
-    """Yields a call's rows as messages: one if the call gives an offset, otherwise several of a good size. Raises FixCall."""
-    batches = row_format.convert(rows)
-    if offset is None:
-        return encoder.encode(batches, row_format.most_rows)
-    return [encoder.encode_as_one(batches, row_format.schema, row_format.most_rows)]
 
 
 def _is_small(rows: object) -> bool:

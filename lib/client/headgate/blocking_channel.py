@@ -5,12 +5,15 @@ from typing import Self
 
 from headgate import aio
 from headgate.acks import Acks, Level
+from headgate.encoding import encode_call
 from headgate.loop_thread import LoopThread
 from headgate.rows import RowFormat, detect_operation_type
 
 
 class Receipt:
     """Confirms that a call's rows are buffered. ``offset`` is that of the last one."""
+
+    __slots__ = ("_channel", "offset")
 
     def __init__(self, channel: "Channel", offset: int) -> None:
         self.offset = offset
@@ -81,6 +84,10 @@ class Channel:
         without it, rows are counted. Rows with an offset of their own travel as one batch of at most 7.5 MB, because the
         positions inside it are unknown.
 
+        A call with one row, or a list of one, only looks whether it fits, and raises if not. Such rows are sent together: when
+        they are many, at ``flush``, ``close`` and calls of another kind, and at the latest 5 ms later. Plain tuples hold the
+        table's columns in their order.
+
         Waits while the channel's buffer is full. Raises RowError, SchemaError, TooLargeError (of data in memory no row was
         buffered); BatchRefusedError; NotCommittedError after ``timeout`` seconds without room (``ch.offset`` is the last row
         buffered); GiveUp::
@@ -147,9 +154,12 @@ class Channel:
     def _append(self, row_format: RowFormat, rows: object, offset: int | None, timeout: float | None) -> Receipt:
         """Converts rows on the caller's thread; waits on the event loop only when the buffer is full."""
         shared = self._shared
+        row = row_format.reader.read(rows)
+        if row is not None and (single := shared.try_single_row(row_format, row, offset)) is not None:
+            return Receipt(self, single)
         shared.check_accepts(offset)
-        taken = shared.state.last_offset if offset is None else offset
-        for encoded in aio.encode_call(self._core.encoder, row_format, rows, offset):
+        taken = shared.offset if offset is None else offset
+        for encoded in encode_call(self._core.encoder, row_format, rows, offset):
             now = shared.try_append_rows(row_format, encoded, offset)
             if now is None:
                 now = self._thread.run(self._core.runner.append_rows(row_format, encoded, offset, self._core.seconds(timeout)))

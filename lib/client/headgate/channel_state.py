@@ -11,15 +11,17 @@ answered (rule CH3), so an answer beyond that offset is a defect, and applying i
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from headgate.acks import Acks
 from headgate.answers import check_range, require, violation
-from headgate.entries import Control, EncodedRows, Entry, Pause, Piece, Refusal
+from headgate.encoding import halved
+from headgate.entries import Control, EncodedRows, Entry, Halve, Pause, Piece, Refusal, split
 from headgate.errors import InvalidArgumentError, TableRestoredError
 from headgate.rows import RowFormat
 from headgate_proto.api.v1 import errors_pb2 as wire
+from headgate_proto.limits import BATCH_PARTITIONS
 
 _NEVER_OURS = (wire.CODE_OFFSET_GAP, wire.CODE_OFFSET_OVERLAP, wire.CODE_AFTER_FAILED_BATCH)
 """Codes that no server can answer: batches are sent in order, and always with the same boundaries."""
@@ -40,6 +42,7 @@ class ChannelState:
     bytes_in_flight: int = 0
     is_open: bool = False
     refusal: Refusal | None = None
+    halve: Halve = halved
     _sent: deque[Entry] = field(default_factory=deque)
     _unsent: deque[Entry] = field(default_factory=deque)
     _stale_answers: deque[int] = field(default_factory=deque)
@@ -60,8 +63,8 @@ class ChannelState:
         """Whether rows of this size fit now. An empty buffer takes any batch, however small the limit."""
         return not self.bytes_in_flight or self.bytes_in_flight + size <= self.limit
 
-    def append_rows(self, row_format: RowFormat, rows: EncodedRows, offset: int | None = None) -> int:
-        """Buffers rows and returns the offset of the last one: ``offset``, or the count of rows so far.
+    def append_rows(self, row_format: RowFormat, rows: EncodedRows, offset: int | None = None, calls: Sequence[int] = ()) -> int:
+        """Buffers rows and returns the offset of the last one: ``offset``, or the count of rows so far. ``calls``: as of a Piece.
 
         With the offset of the refused batch they replace that batch. Raises InvalidArgumentError.
         """
@@ -73,8 +76,8 @@ class ChannelState:
             return offset
         end = self.last_offset + rows.rows if offset is None else offset
         self._check_grows(end)
-        pieces = [Piece(end, rows.size, rows.content)]
-        self._unsent.append(Entry(self.last_offset, row_format, pieces, end, rows.mergeable, rows.rows))
+        pieces = [Piece(end, rows.size, rows.content, calls)]
+        self._unsent.append(Entry(self.last_offset, row_format, pieces, end, rows.mergeable, rows.rows, rows.partitions))
         self.last_offset = end
         self.bytes_in_flight += rows.size
         if self.bytes_in_flight * 2 >= self.limit and not self._flush_offset:
@@ -215,9 +218,9 @@ class ChannelState:
         self._stream_offset = accepted
         if error.action == wire.ACTION_RETRY:
             self._pause, self._one_by_one = max(error.retry_after_ms / 1000, _SHORTEST_PAUSE), True
-        elif len(at_fault.pieces) > 1:
+        elif at_fault.has_calls:
             self._unsent.popleft()
-            self._unsent.extendleft(reversed(list(_split(at_fault))))
+            self._unsent.extendleft(reversed(list(split(at_fault, self.halve))))
         elif self.refusal is not None:
             self._refused_before = True
         else:
@@ -252,7 +255,8 @@ class ChannelState:
             while self._unsent and (other := self._unsent[0]).mergeable and other.row_format is row_format:
                 size += other.size
                 entry.rows += other.rows
-                if size > MERGE_BYTES or entry.rows > row_format.most_rows:
+                entry.partitions += other.partitions
+                if size > MERGE_BYTES or entry.rows > row_format.most_rows or entry.partitions > BATCH_PARTITIONS:
                     break
                 entry.pieces.extend(other.pieces)
                 entry.offset = other.offset
@@ -290,11 +294,3 @@ class ChannelState:
     def _settle_flush(self) -> None:
         if self.acks.queryable >= self._flush_offset:
             self._flush_offset = 0
-
-
-def _split(entry: Entry) -> Iterator[Entry]:
-    """One entry a piece, never merged again. No row of a refused entry was accepted, so its boundaries may change."""
-    after = entry.after
-    for piece in entry.pieces:
-        yield Entry(after, entry.row_format, [piece], piece.offset)
-        after = piece.offset

@@ -5,9 +5,11 @@ from typing import Literal
 
 import pyarrow as pa
 
-from headgate.entries import EncodedRows
+from headgate.entries import EncodedRows, Piece
 from headgate.errors import InvalidArgumentError, TooLargeError
-from headgate.limits import BATCH_ROWS
+from headgate.partitions import cut_at_partitions
+from headgate.rows import RowFormat
+from headgate_proto.limits import BATCH_BYTES, BATCH_PARTITIONS, BATCH_ROWS, BATCH_WIRE_BYTES, COMPRESSION_RATIO
 from headgate_proto.parts import PART_BYTES
 
 Compression = Literal["lz4"] | None
@@ -17,9 +19,8 @@ MESSAGE_TARGET_BYTES = PART_BYTES - 64 * 1024
 both ends together. Smaller: more messages; larger ones would also delay acknowledgements and small calls."""
 SMALL_BYTES = 64 * 1024
 """Smaller messages may be merged while they wait, and are not compressed before that."""
-MESSAGE_BYTES = 8 * 1024 * 1024 - 512 * 1024
-"""The protocol's 8 MiB a message, less the schema (at most 256 KiB) and the envelope."""
-BATCH_BYTES = 64 * 1024 * 1024
+MESSAGE_BYTES = BATCH_WIRE_BYTES - 512 * 1024
+"""What a writer takes, less the schema (at most 256 KiB) and the envelope."""
 _FEW_ROWS = 64
 """So few rows are encoded at once: measuring a slice's bytes takes ten times as long."""
 _concat_batches: Callable[[Sequence[pa.RecordBatch]], pa.RecordBatch] = pa.concat_batches  # type: ignore[attr-defined]
@@ -33,26 +34,37 @@ class Encoder:
             raise InvalidArgumentError(f"compression {compression!r} is not known", fix="Use 'lz4' or None.")
         self._compressed = pa.ipc.IpcWriteOptions(compression=compression) if compression else None
 
-    def encode(self, batches: Iterable[pa.RecordBatch], most_rows: int = BATCH_ROWS) -> Iterator[EncodedRows]:
-        """Yields the rows in messages of about the target size and at most ``most_rows``, none without rows. Raises TooLargeError
-        for a row above the limit.
+    def encode(
+        self, batches: Iterable[pa.RecordBatch], most_rows: int = BATCH_ROWS, partition_by: Sequence[str] = ()
+    ) -> Iterator[EncodedRows]:
+        """Yields the rows in messages of about the target size, none without rows, each with at most ``most_rows`` and as many
+        partitions as a writer takes. Raises TooLargeError for a row above the limit.
         """
         for batch in batches:
             if 0 < batch.num_rows <= min(_FEW_ROWS, most_rows):
-                yield from self._split_to_fit(batch)
-            elif batch.num_rows:
-                step = max(1, min(batch.num_rows * MESSAGE_TARGET_BYTES // max(batch.nbytes, 1), BATCH_ROWS // 2, most_rows))
-                for start in range(0, batch.num_rows, step):
-                    yield from self._split_to_fit(batch.slice(start, step))
+                yield from self._split_to_fit(batch, batch.num_rows if partition_by else 0)
+                continue
+            for part, partitions in cut_at_partitions(batch, partition_by, BATCH_PARTITIONS):
+                step = max(1, min(part.num_rows * MESSAGE_TARGET_BYTES // max(part.nbytes, 1), BATCH_ROWS // 2, most_rows))
+                for start in range(0, part.num_rows, step):
+                    yield from self._split_to_fit(part.slice(start, step), partitions)
 
-    def encode_as_one(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema, most_rows: int = BATCH_ROWS) -> EncodedRows:
+    def encode_as_one(
+        self,
+        batches: Iterable[pa.RecordBatch],
+        schema: pa.Schema,
+        most_rows: int = BATCH_ROWS,
+        partition_by: Sequence[str] = (),
+    ) -> EncodedRows:
         """Encodes all rows as one message, for a batch with an offset of its own. Raises TooLargeError."""
-        parts = list(batches)
-        batch = _concat_batches(parts) if parts else pa.RecordBatch.from_pylist([], schema=schema)
-        encoded = self._encode(batch)
-        if not _fits(encoded) or encoded.rows > most_rows:
+        given = list(batches)
+        batch = _concat_batches(given) if given else pa.RecordBatch.from_pylist([], schema=schema)
+        parts = [partitions for _, partitions in cut_at_partitions(batch, partition_by, BATCH_PARTITIONS)]
+        encoded = self._encode(batch, sum(parts))
+        if not _fits(encoded) or encoded.rows > most_rows or len(parts) > 1:
+            many = f" and more than {BATCH_PARTITIONS:,} partitions" if len(parts) > 1 else ""
             raise TooLargeError(
-                f"{batch.num_rows} rows of {batch.nbytes} bytes do not fit into one message",
+                f"{batch.num_rows} rows of {batch.nbytes} bytes{many} do not fit into one message",
                 fix="Rows with an offset of their own travel together: make calls of fewer rows, each with its offset.",
             )
         return encoded
@@ -61,34 +73,53 @@ class Encoder:
         """Merges several record batch messages into one."""
         if len(contents) == 1:
             return contents[0]
-        return self._encode(_concat_batches([decoded(content, schema) for content in contents])).content
+        return self._encode(_concat_batches([decoded(content, schema) for content in contents]), 0).content
 
-    def _split_to_fit(self, batch: pa.RecordBatch) -> Iterator[EncodedRows]:
+    def _split_to_fit(self, batch: pa.RecordBatch, partitions: int) -> Iterator[EncodedRows]:
         """Halves the batch until each part fits: rows may differ much in size."""
-        encoded = self._encode(batch)
+        encoded = self._encode(batch, partitions)
         if _fits(encoded):
             yield encoded
         elif batch.num_rows == 1:
-            raise TooLargeError(f"a row of {batch.nbytes} bytes does not fit into a message", fix="A row may have about 7 MB.")
+            raise TooLargeError(f"a row of {batch.nbytes} bytes does not fit into a message", fix="Send smaller rows.")
         else:
             half = batch.num_rows // 2
-            yield from self._split_to_fit(batch.slice(0, half))
-            yield from self._split_to_fit(batch.slice(half))
+            yield from self._split_to_fit(batch.slice(0, half), partitions)
+            yield from self._split_to_fit(batch.slice(half), partitions)
 
-    def _encode(self, batch: pa.RecordBatch) -> EncodedRows:
+    def _encode(self, batch: pa.RecordBatch, partitions: int) -> EncodedRows:
         plain = batch.serialize()
         size = plain.size
         if self._compressed is not None and size >= SMALL_BYTES:
             compressed = _compressed(batch, self._compressed)
-            # A server refuses more than a hundredfold as a decompression bomb.
-            if size <= compressed.size * 100:
+            # A server refuses more as a decompression bomb.
+            if size <= compressed.size * COMPRESSION_RATIO:
                 plain = compressed
-        return EncodedRows(batch.num_rows, size, plain.to_pybytes(), size < SMALL_BYTES)
+        return EncodedRows(batch.num_rows, size, plain.to_pybytes(), size < SMALL_BYTES, partitions)
+
+
+def encode_call(encoder: Encoder, row_format: RowFormat, rows: object, offset: int | None) -> Iterable[EncodedRows]:
+    """Yields a call's rows as messages: one if the call gives an offset, otherwise several of a good size. Raises FixCall."""
+    batches = row_format.convert(rows)
+    if offset is None:
+        return encoder.encode(batches, row_format.most_rows, row_format.partition_by)
+    return [encoder.encode_as_one(batches, row_format.schema, row_format.most_rows, row_format.partition_by)]
 
 
 def decoded(content: bytes, schema: pa.Schema) -> pa.RecordBatch:
     """The rows of a record batch message."""
     return pa.ipc.read_record_batch(pa.py_buffer(content), schema)
+
+
+def halved(row_format: RowFormat, piece: Piece) -> tuple[Piece, Piece]:
+    """Two pieces with half of a piece's calls each, which together count as many bytes."""
+    batch, middle = decoded(piece.content, row_format.schema), len(piece.calls) // 2
+    before, behind = batch.slice(0, middle).serialize().to_pybytes(), batch.slice(middle).serialize().to_pybytes()
+    size = piece.size // 2
+    return (
+        Piece(piece.calls[middle - 1], size, before, piece.calls[:middle]),
+        Piece(piece.offset, piece.size - size, behind, piece.calls[middle:]),
+    )
 
 
 def _compressed(batch: pa.RecordBatch, options: pa.ipc.IpcWriteOptions) -> pa.Buffer:

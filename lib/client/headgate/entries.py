@@ -1,6 +1,7 @@
 """What a channel's queue holds, and the refusals of it."""
 
 import enum
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -9,27 +10,35 @@ from headgate_proto.api.v1 import errors_pb2 as wire
 
 
 class EncodedRows(NamedTuple):
-    """All or some rows of a call as one record batch message. ``size`` counts against the channel's limit."""
+    """All or some rows of a call as one record batch message.
+
+    ``size`` counts against the channel's limit. ``partitions``: the rows belong to no more than these; 0 of a table without.
+    """
 
     rows: int
     size: int
     content: bytes
     mergeable: bool
+    partitions: int = 0
 
 
 class Piece(NamedTuple):
-    """Encoded rows in the queue; ``offset`` is that of the last row."""
+    """Encoded rows in the queue; ``offset`` is that of the last row.
+
+    ``calls``: the offset of each call, when these are the rows of several calls with one row each.
+    """
 
     offset: int
     size: int
     content: bytes
+    calls: Sequence[int] = ()
 
 
 @dataclass(slots=True, eq=False)
 class Entry:
     """One message: pieces of one row format, or without pieces and row format a skip to ``offset``.
 
-    ``rows``: how many, of an entry that is mergeable.
+    ``rows`` and ``partitions``: how many, of an entry that is mergeable.
     """
 
     after: int
@@ -38,10 +47,32 @@ class Entry:
     offset: int
     mergeable: bool = False
     rows: int = 0
+    partitions: int = 0
 
     @property
     def size(self) -> int:
         return sum(piece.size for piece in self.pieces)
+
+    @property
+    def has_calls(self) -> bool:
+        """Whether it has the rows of several calls."""
+        return len(self.pieces) > 1 or len(self.pieces[0].calls) > 1
+
+
+Halve = Callable[[RowFormat, Piece], tuple[Piece, Piece]]
+
+
+def split(entry: Entry, halve: Halve) -> Iterator[Entry]:
+    """One entry a piece, or the halves of the only one, never merged again.
+
+    No row of a refused entry was accepted, so its boundaries may change.
+    """
+    after, pieces = entry.after, entry.pieces
+    if len(pieces) == 1 and entry.row_format is not None:
+        pieces = [*halve(entry.row_format, pieces[0])]
+    for piece in pieces:
+        yield Entry(after, entry.row_format, [piece], piece.offset)
+        after = piece.offset
 
 
 class Control(enum.Enum):

@@ -14,6 +14,7 @@ HeadgateError
 │   │   └── SliceSetAsideError           some rows belong to a file slice that takes none for now: send the others alone
 │   ├── InvalidArgumentError         an argument is out of range or contradicts another
 │   ├── TooLargeError                one row or batch exceeds the limit of a message
+│   ├── QuotaError                   a quota of the principal is used up; the message names it
 │   ├── TableNotFoundError
 │   ├── RangeGoneError               the past that a scan asks for was cleaned away; the message names what is left
 │   ├── TableExistsError

@@ -159,7 +159,7 @@ class Decimals(Scalars):
 
     def __init__(self, kind: "pa.Decimal128Type[Any, Any]") -> None:
         super().__init__(kind)
-        self._precision, self._scale = kind.precision, kind.scale
+        self.precision, self.scale = kind.precision, kind.scale
 
     def converted(self, value: object) -> object:
         if isinstance(value, float):
@@ -171,13 +171,13 @@ class Decimals(Scalars):
     def _check_digits(self, value: decimal.Decimal) -> None:
         if not value.is_finite():
             raise UnfitValueError("it is not a number", "Give None where a value is missing.")
-        unscaled = _EXACT.scaleb(value, self._scale)
+        unscaled = _EXACT.scaleb(value, self.scale)
         if unscaled != _EXACT.to_integral_value(unscaled):
-            fix = f"Give round(value, {self._scale})."
-            raise UnfitValueError(f"it has more than {self._scale} digits after the point", fix)
-        if abs(unscaled) >= 10**self._precision:
+            fix = f"Give round(value, {self.scale})."
+            raise UnfitValueError(f"it has more than {self.scale} digits after the point", fix)
+        if abs(unscaled) >= 10**self.precision:
             fix = "Store it in a column of decimals with more digits."
-            raise UnfitValueError(f"it has more than {self._precision - self._scale} digits before the point", fix)
+            raise UnfitValueError(f"it has more than {self.precision - self.scale} digits before the point", fix)
 
 
 class Texts(Scalars):

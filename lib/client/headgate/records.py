@@ -8,7 +8,7 @@ from typing import Any, TypeGuard, cast
 
 from headgate.errors import InvalidArgumentError, RowError
 
-_KINDS = "dicts, dataclasses, NamedTuples, attrs or pydantic objects"
+_KINDS = "dicts, dataclasses, tuples, attrs or pydantic objects"
 
 
 def field_names(kind: type) -> tuple[str, ...] | None:
@@ -44,8 +44,11 @@ def mapping_of(value: object) -> Mapping[str, object] | None:
 
 
 def listed(data: object) -> list[object]:
-    """The rows as a list; a single row becomes a list of one. Raises InvalidArgumentError for what holds no rows."""
-    if isinstance(data, Mapping) or (not isinstance(data, type) and field_names(type(data)) is not None):
+    """The rows as a list; a single row becomes a list of one. Raises InvalidArgumentError for what holds no rows.
+
+    A plain tuple is a row, or a sequence of rows when it has nothing but what can be rows.
+    """
+    if is_record(data) or (type(data) is tuple and not all(is_record(each) or isinstance(each, (tuple, list)) for each in data)):
         return [data]
     if isinstance(data, (str, bytes, type)) or not isinstance(data, Iterable):
         raise InvalidArgumentError(
@@ -55,13 +58,23 @@ def listed(data: object) -> list[object]:
     return list(data)
 
 
-def mappings(rows: Sequence[object], first: int) -> Sequence[Mapping[str, object]]:
-    """The rows as dicts. Raises RowError for one that is no record, or is of another class than those before it."""
+def is_record(value: object) -> bool:
+    """Whether it has values with names."""
+    return isinstance(value, Mapping) or (not isinstance(value, type) and field_names(type(value)) is not None)
+
+
+def mappings(rows: Sequence[object], first: int, names_of_tuples: Sequence[str] | None) -> Sequence[Mapping[str, object]]:
+    """The rows as dicts; ``names_of_tuples``: the columns of which plain tuples have the values, None: they are no rows.
+
+    Raises RowError for one that is no record, or is of another class than those before it.
+    """
     if _are_dicts(rows):
         return rows
     if _are_mappings(rows):
         return [dict(row) for row in rows]
     kind = type(rows[0])
+    if kind is tuple and names_of_tuples is not None:
+        return _named(rows, first, names_of_tuples)
     names = field_names(kind)
     if not names or any(type(row) is not kind for row in rows):
         at = next(at for at, row in enumerate(rows) if not isinstance(row, Mapping))
@@ -73,6 +86,18 @@ def mappings(rows: Sequence[object], first: int) -> Sequence[Mapping[str, object
         return [mapping_of(row) or {} for row in rows]
     values = operator.attrgetter(*names, names[0])  # with two names at least it returns a tuple
     return [dict(zip(names, values(row), strict=False)) for row in rows]
+
+
+def _named(rows: Sequence[object], first: int, names: Sequence[str]) -> Sequence[Mapping[str, object]]:
+    for at, row in enumerate(rows, first):
+        if type(row) is not tuple or len(row) != len(names):
+            raise RowError(
+                f"row {at} is no tuple of {len(names)} values",
+                fix=f"Tuples hold the table's columns in their order: {', '.join(names)}.",
+                row=at,
+                column="",
+            )
+    return [dict(zip(names, cast("tuple[object, ...]", row), strict=True)) for row in rows]
 
 
 def _are_dicts(rows: Sequence[object]) -> TypeGuard[Sequence[dict[str, object]]]:

@@ -12,11 +12,13 @@ import pyarrow.types as pat
 from headgate.columns import Column
 from headgate.definition import TableInfo
 from headgate.errors import InvalidArgumentError, RowError, SchemaError
-from headgate.limits import BATCH_ROWS, most_deletes
+from headgate.limits import check_sizes, most_deletes
 from headgate.near_names import did_you_mean
 from headgate.records import listed, mappings
+from headgate.row_reader import RowReader
 from headgate.values import can_cast, cast_column, plain, value_error
 from headgate_proto.api.v1 import ingest_pb2 as wire
+from headgate_proto.limits import BATCH_ROWS
 
 if TYPE_CHECKING:
     from headgate.values import Array, Field
@@ -49,6 +51,7 @@ class RowFormat:
             fields.append(pa.field(operation_column, operation_type, nullable=False))
         self.operation = operation
         self.operation_column = operation_column
+        self.partition_by = table.partition_by
         self.schema = pa.schema(fields)
         self.most_rows = most_deletes(table.schema, self.schema) if operation == wire.OPERATION_DELETE else BATCH_ROWS
         """Of one message."""
@@ -59,6 +62,16 @@ class RowFormat:
         self._columns = [Column.of(field) for field in fields]
         self._columns_that_may_lack = [Column.of(field, may_lack=field.name not in self._needed) for field in fields]
         self._never_null = [field.name for field in fields if not field.nullable or field.name in {*table.key, table.ordering}]
+        is_mixed = operation == wire.OPERATION_MIXED
+        self._tuple_columns = None if is_mixed else table.schema.names
+        self.reader = RowReader(
+            self._columns_that_may_lack,
+            self._needed,
+            frozenset(self._never_null),
+            table_columns=self._tuple_columns,
+            ignores_others=operation == wire.OPERATION_DELETE,
+            operations=_OPERATIONS[operation_type] if is_mixed else (),
+        )
 
     def convert(self, data: object) -> Iterator[pa.RecordBatch]:
         """Yields record batches of ``schema``. Data in memory is converted whole before the first batch comes; a reader's is not.
@@ -82,11 +95,12 @@ class RowFormat:
 
     def _from_python(self, data: object) -> Iterator[pa.RecordBatch]:
         rows = data if isinstance(data, list) else listed(data)
+        names = self._tuple_columns
         if len(rows) <= _CHUNK_ROWS:
-            yield from [self._from_mappings(mappings(rows, 0), 0)] if rows else []
+            yield from [self._from_mappings(mappings(rows, 0, names), 0)] if rows else []
         else:
             starts = range(0, len(rows), _CHUNK_ROWS)
-            yield from [self._from_mappings(mappings(rows[at : at + _CHUNK_ROWS], at), at) for at in starts]
+            yield from [self._from_mappings(mappings(rows[at : at + _CHUNK_ROWS], at, names), at) for at in starts]
 
     def _from_mappings(self, rows: Sequence[Mapping[str, object]], first: int) -> pa.RecordBatch:
         columns = self._columns
@@ -111,7 +125,7 @@ class RowFormat:
             missing = self._needed - row.keys()
             if missing:
                 column = min(missing)
-                fix = f"Give a value: rows may lack only {self._optional()}."
+                fix = f"Give a value: {self._what_may_lack()}."
                 raise RowError(f"row {at} has no {column!r}", fix=fix, row=at, column=column)
             unknown = row.keys() - self._names
             if unknown and self.operation != wire.OPERATION_DELETE:
@@ -123,9 +137,13 @@ class RowFormat:
                     column=column,
                 )
 
-    def _optional(self) -> str:
+    def _what_may_lack(self) -> str:
         names = [name for name in self.schema.names if name not in self._needed]
-        return f"columns that can be null: {', '.join(names)}" if names else "columns that can be null, and this table has none"
+        if self.operation == wire.OPERATION_DELETE:
+            return f"deletes need {', '.join(self.schema.names)}"
+        if names:
+            return f"rows may lack only columns that can be null: {', '.join(names)}"
+        return "rows may lack only columns that can be null, and this table has none"
 
     def _misfit(self, columns: Sequence[Column], rows: Sequence[Mapping[str, object]], first: int, cause: Exception) -> Exception:
         """The error that names the value at fault, searched for only after the conversion of all rows has failed."""
@@ -166,7 +184,7 @@ class RowFormat:
             found = "; ".join(f"{what}: {', '.join(columns)}" for what, columns in wrong.items() if columns)
             hint = " A pandas index becomes a column: reset_index(drop=True)." if "__index_level_0__" in names else ""
             near = did_you_mean(wrong["unknown"][0], self.schema.names) if wrong["unknown"] else ""
-            fix = f"{near}The columns are {', '.join(self.schema.names)}; rows may lack only {self._optional()}.{hint}"
+            fix = f"{near}The columns are {', '.join(self.schema.names)}; {self._what_may_lack()}.{hint}"
             raise SchemaError(f"the columns are not the table's ({found})", fix=fix)
 
     def _column(self, batch: pa.RecordBatch, field: "Field", first: int) -> "Array":
@@ -202,6 +220,7 @@ class RowFormat:
                 )
         if self.operation == wire.OPERATION_MIXED:
             self._check_operations(batch, first)
+        check_sizes(batch, first)
         return batch
 
     def _check_operations(self, batch: pa.RecordBatch, first: int) -> None:

@@ -54,6 +54,8 @@ class ChannelRunner:
         channel = self.channel
         channel.check_accepts()
         with channel.lock:
+            channel.append_single_rows()
+            channel.check_accepts()  # appending them may have ended the channel
             target = channel.state.last_offset
             if level != "received":
                 channel.state.request_flush()

@@ -19,12 +19,15 @@ from headgate.errors import (
     BatchRefusedError,
     ClosedError,
     HeadgateError,
+    InternalError,
     NotCommittedError,
     SliceSetAsideError,
     UnavailableError,
     code_name,
 )
+from headgate.row_reader import RowValues
 from headgate.rows import RowFormat
+from headgate.single_rows import MOST_BYTES, MOST_ROWS, SINGLE_ROW_SECONDS, SingleRows
 from headgate_proto.api.v1 import errors_pb2 as wire
 
 _KEPT = "Buffered rows are kept and still being sent: wait again, or end the program and start above committed_offset."
@@ -39,6 +42,7 @@ class SharedChannel:
         self.encoder = encoder
         self.state = ChannelState(limit)
         self.lock = threading.Lock()
+        self.single_rows = SingleRows()
         self.failure: HeadgateError | None = None
         self.last_ending: HeadgateError | None = None
         self.refused_for_now: HeadgateError | None = None
@@ -48,23 +52,71 @@ class SharedChannel:
         self._changed = asyncio.Event()
         self._wake = asyncio.Event()
         self._is_asleep = False
+        self._is_timed = False
 
     # --- any thread ---
 
     def try_append_rows(self, row_format: RowFormat, encoded: EncodedRows, offset: int | None) -> int | None:
         """Buffers rows and returns the offset of the last one, or None when there is no room. Raises InvalidArgumentError."""
         with self.lock:
+            self.append_single_rows()
             if not self.state.has_room(encoded.size):
                 return None
             taken = self.state.append_rows(row_format, encoded, offset)
         self.wake_sender()
         return taken
 
+    def try_single_row(self, row_format: RowFormat, row: RowValues, offset: int | None) -> int | None:
+        """Buffers a row and returns its offset; None when it cannot be taken now, or with this offset: ``append_rows`` says why.
+
+        It is sent together with others: when there are many, or some milliseconds later, without another call.
+        """
+        with self.lock:
+            waiting, state = self.single_rows, self.state
+            if waiting.row_format is not row_format:
+                self.append_single_rows()
+                waiting.row_format = row_format
+            if self.failure is not None or state.refusal is not None:
+                return None
+            taken = waiting.append(row, offset, state)
+            if not self._is_timed:
+                self._is_timed = True
+                self._on_loop(self._start_timer)
+            if len(waiting.rows) < MOST_ROWS and waiting.size < MOST_BYTES:
+                return taken
+            self.append_single_rows()
+        self.wake_sender()
+        return taken
+
+    def append_single_rows(self) -> None:
+        """Under ``lock``: makes entries of the single rows. They were looked at: an error is a defect, which ends the channel."""
+        row_format, rows, offsets = self.single_rows.take()
+        if row_format is None or not rows:
+            return
+        try:
+            batch = row_format.reader.batch(rows, row_format.schema)
+            for encoded in self.encoder.encode([batch], row_format.most_rows, row_format.partition_by):
+                calls, offsets = offsets[: encoded.rows], offsets[encoded.rows :]
+                self.state.append_rows(row_format, encoded, calls[-1], calls)
+        except Exception as error:  # noqa: BLE001
+            problem = InternalError(
+                f"channel {self.name!r}: single rows were lost: {error!r}", fix="This is a defect: report it."
+            )
+            problem.__cause__ = error
+            self.failure = self.failure or problem
+            self._on_loop(self.notify_waiters)
+
+    @property
+    def offset(self) -> int:
+        """The offset of the last row that was buffered."""
+        return self.single_rows.offset(self.state.last_offset)
+
     def skip(self, offset: int | None) -> None:
         """As ``ChannelState.skip``. Raises InvalidArgumentError, or the error that ended the channel."""
         if self.failure is not None:
             raise self.failure
         with self.lock:
+            self.append_single_rows()
             self.state.skip(offset)
         self.wake_sender()
 
@@ -80,12 +132,24 @@ class SharedChannel:
         """Wakes the sending task: there may be something to send."""
         if self._is_asleep:
             self._is_asleep = False
-            if threading.get_ident() == self._thread:
-                self._wake.set()
-            else:
-                self._loop.call_soon_threadsafe(self._wake.set)
+            self._on_loop(self._wake.set)
+
+    def _on_loop(self, call: Callable[[], None]) -> None:
+        if threading.get_ident() == self._thread:
+            call()
+        else:
+            self._loop.call_soon_threadsafe(call)
 
     # --- the event loop ---
+
+    def _start_timer(self) -> None:
+        self._loop.call_later(SINGLE_ROW_SECONDS, self._end_timer)
+
+    def _end_timer(self) -> None:
+        with self.lock:
+            self._is_timed = False
+            self.append_single_rows()
+        self.wake_sender()
 
     async def next_message(self) -> Entry | Control | Pause:
         """Waits for the next thing to send."""

@@ -40,17 +40,17 @@ class Timestamps(Scalars):
 
     def __init__(self, kind: "pa.TimestampType[Any, Any]") -> None:
         super().__init__(kind)
-        self._unit = kind.unit
-        self._step = {"s": 1_000_000, "ms": 1_000}.get(kind.unit, 1)
-        self._has_zone = kind.tz is not None
+        self.unit = kind.unit
+        self.step = {"s": 1_000_000, "ms": 1_000}.get(kind.unit, 1)
+        self.has_zone = kind.tz is not None
 
     def takes(self, values: Sequence[object]) -> bool:
         if not super().takes(values):
             return False
         present = [value for value in values if value is not None]
-        if self._step > 1 and any(microsecond % self._step for microsecond in map(_GETS_MICROSECOND, present)):
+        if self.step > 1 and any(microsecond % self.step for microsecond in map(_GETS_MICROSECOND, present)):
             return False
-        return self._has_zone and None not in map(_GETS_ZONE, present)
+        return self.has_zone and None not in map(_GETS_ZONE, present)
 
     def converted(self, value: object) -> object:
         value = _datetime_of(value)
@@ -70,12 +70,12 @@ class Timestamps(Scalars):
                 return super().converted(value)
 
     def _checked(self, value: datetime.datetime) -> datetime.datetime:
-        if self._has_zone and value.utcoffset() is None:
+        if self.has_zone and value.utcoffset() is None:
             raise UnfitValueError("it has no time zone", _NAIVE)
-        if not self._has_zone and value.utcoffset() is not None:
+        if not self.has_zone and value.utcoffset() is not None:
             raise UnfitValueError("it has a time zone, and the column has none", "Give value.replace(tzinfo=None).")
-        if _nanoseconds(value) or value.microsecond % self._step:
-            raise UnfitValueError("it has digits below the column's unit", f'Give pandas.Timestamp(value).floor("{self._unit}").')
+        if _nanoseconds(value) or value.microsecond % self.step:
+            raise UnfitValueError("it has digits below the column's unit", f'Give pandas.Timestamp(value).floor("{self.unit}").')
         to_python = getattr(value, "to_pydatetime", None)
         return cast("datetime.datetime", to_python()) if to_python else value
 

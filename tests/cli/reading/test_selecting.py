@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from headgate_cli.failures import CommandError
-from headgate_cli.load.identity import channel_name
+from headgate_cli.load.identity import identify
 from headgate_cli.reading.bad_rows import BadRows
 from headgate_cli.reading.options import ReadOptions
 from headgate_cli.reading.source import Source
@@ -120,4 +120,4 @@ def test_a_rejected_line_has_the_columns_that_were_not_selected(tmp_path: Path) 
 def test_other_columns_are_another_load(tmp_path: Path) -> None:
     path = write(tmp_path / "rows.csv")
     ways = [(), ("id",), ("id", "n"), ("n", "id")]
-    assert len({channel_name(path, "upsert", ReadOptions(select=way)) for way in ways}) == len(ways)
+    assert len({identify(path, "upsert", ReadOptions(select=way)) for way in ways}) == len(ways)

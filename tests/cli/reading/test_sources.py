@@ -12,7 +12,7 @@ import pytest
 
 from headgate_cli.exits import ExitCode
 from headgate_cli.failures import CommandError
-from headgate_cli.load.identity import channel_name
+from headgate_cli.load.identity import identify
 from headgate_cli.reading.options import ReadOptions
 from headgate_cli.reading.source import Source
 from headgate_cli.reading.sources import format_of, open_source
@@ -127,32 +127,32 @@ def test_the_same_file_gives_the_same_channel_and_another_one_does_not(tmp_path:
     for path, text in ((first, "id\n1\n"), (second, "id\n1\n"), (other, "id\n2\n")):
         path.parent.mkdir()
         path.write_text(text)
-    assert channel_name(first, "upsert", PLAIN) == channel_name(second, "upsert", PLAIN)
-    names = {channel_name(first, "upsert", PLAIN), channel_name(other, "upsert", PLAIN), channel_name(first, "delete", PLAIN)}
+    assert identify(first, "upsert", PLAIN) == identify(second, "upsert", PLAIN)
+    names = {identify(first, "upsert", PLAIN), identify(other, "upsert", PLAIN), identify(first, "delete", PLAIN)}
     second.write_text("id\n1\n2\n")
-    again = channel_name(first, "upsert", PLAIN, again="1")
-    assert len(names | {again, channel_name(second, "upsert", PLAIN)}) == 5
+    again = identify(first, "upsert", PLAIN, again="1")
+    assert len(names | {again, identify(second, "upsert", PLAIN)}) == 5
 
 
 def test_a_change_far_behind_the_beginning_or_another_way_to_read_is_another_channel(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text("id\n" + "1\n" * 100_000 + "2\n")
-    before = channel_name(path, "upsert", PLAIN)
+    before = identify(path, "upsert", PLAIN)
     path.write_text("id\n" + "1\n" * 100_000 + "3\n")
-    edited = channel_name(path, "upsert", PLAIN)
+    edited = identify(path, "upsert", PLAIN)
     ways = [ReadOptions(timezone="UTC"), ReadOptions(nulls=("", "NA")), ReadOptions(casts=(("id", pa.string()),))]
     ways += [ReadOptions(renames=(("id", "key"),))]
     ways += [ReadOptions(skip_bad=True)]  # rows behind one that is left out have other numbers
-    assert len({before, edited, *(channel_name(path, "upsert", way) for way in ways)}) == 7
+    assert len({before, edited, *(identify(path, "upsert", way) for way in ways)}) == 7
     where = ReadOptions(skip_bad=True, max_errors=5, reject_file="x.csv")
-    assert channel_name(path, "upsert", where) == channel_name(path, "upsert", ways[-1])
-    assert channel_name(path, "upsert", ReadOptions(sample_rows=5)) == edited  # it chooses types of a new table alone
+    assert identify(path, "upsert", where) == identify(path, "upsert", ways[-1])
+    assert identify(path, "upsert", ReadOptions(sample_rows=5)) == edited  # it chooses types of a new table alone
 
 
-def test_channel_names_are_legal_whatever_the_file_is_called(tmp_path: Path) -> None:
+def test_identifys_are_legal_whatever_the_file_is_called(tmp_path: Path) -> None:
     path = tmp_path / ("line\nbreak " + "ü" * 100 + ".csv")
     path.write_text("id\n")
-    name = channel_name(path, "upsert", PLAIN)
+    name = identify(path, "upsert", PLAIN).channel
     assert name.isprintable()
     assert len(name.encode()) <= 255
 

@@ -12,7 +12,7 @@ import pytest
 
 from headgate_cli.exits import ExitCode
 from headgate_cli.failures import CommandError
-from headgate_cli.load.identity import channel_name
+from headgate_cli.load.identity import identify
 from headgate_cli.load.plan import schema_of_files
 from headgate_cli.reading.bad_rows import BadRows
 from headgate_cli.reading.options import ReadOptions
@@ -249,8 +249,8 @@ def test_sorting_more_than_the_memory_is_an_error_with_the_option_and_a_stream_n
 def test_the_text_belongs_to_the_identity_of_a_load(parquet: Path) -> None:
     ways = [ReadOptions(), *(ReadOptions(sql=f"select {what} from input") for what in ("id", "g"))]
     ways.append(ReadOptions(sql="select id from input", sql_memory_mb=2048))
-    assert len({channel_name(parquet, "upsert", way) for way in ways}) == len(ways)
-    assert channel_name(parquet, "upsert", ReadOptions(sql_memory_mb=2048)) == channel_name(parquet, "upsert", ways[0])
+    assert len({identify(parquet, "upsert", way) for way in ways}) == len(ways)
+    assert identify(parquet, "upsert", ReadOptions(sql_memory_mb=2048)) == identify(parquet, "upsert", ways[0])
 
 
 def test_without_duckdb_one_message_names_the_extra(parquet: Path, monkeypatch: pytest.MonkeyPatch) -> None:

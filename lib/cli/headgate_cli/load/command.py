@@ -1,44 +1,26 @@
 """`headgate load`: loads files into a table, each through a channel of its own, so that a second run resumes the first."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import Unpack
 
 import click
 
 import headgate
 from headgate_cli.cluster import Access
 from headgate_cli.completion import complete_files
-from headgate_cli.load.identity import channel_name, state
 from headgate_cli.load.inputs import input_files
-from headgate_cli.load.plan import say_lacking, schema_of_files, show_plan
-from headgate_cli.load.progress import LoadProgress, show_left_out
+from headgate_cli.load.loading import Loading, LoadOptions
+from headgate_cli.load.plan import schema_of_files, show_plan
 from headgate_cli.load.reading_options import reading_options
-from headgate_cli.load.sending import Sending, fitting
+from headgate_cli.load.waiting import WaitReason
 from headgate_cli.options import cluster_options
 from headgate_cli.output import Output, json_option
-from headgate_cli.reading.bad_rows import BadRows
+from headgate_cli.reading.hive_folders import folder_types
 from headgate_cli.reading.options import ReadOptions
-from headgate_cli.reading.source import refused
 from headgate_cli.reading.sources import FORMATS, TEXT_FORMATS, format_of, open_source
 from headgate_cli.table.command import create_table
-from headgate_tables.system import SystemIds
-
-
-class LoadOptions(TypedDict):
-    """Options of ``headgate load`` by click's names."""
-
-    kind: str | None
-    dry_run: bool
-    operation_column: str
-    delete: bool
-    channel: str
-    again: bool
-    create: bool
-    key: str
-    ordering: str
-    partition_by: str
-    buckets: int
 
 
 @click.command("load", short_help="Load files into a table, exactly once.")
@@ -48,6 +30,7 @@ class LoadOptions(TypedDict):
 @click.option("--operation-column", default="", help='Column with each row\'s operation: 1 or "upsert", 2 or "delete".')
 @click.option("--delete", is_flag=True, help="Delete the rows by their keys instead of upserting them.")
 @click.option("--channel", default="", help="Channel of a single file. [from its name, its content and these options]")
+@click.option("--appended", is_flag=True, help="With --channel: load what was appended to the file.")
 @click.option("--again", is_flag=True, help="Load files that were loaded before once more, from their first row.")
 @click.option("--create", is_flag=True, help="Create the table, with the columns of the first file, if it does not exist.")
 @click.option("--key", default="", help="With --create: columns of the record key, column,…")
@@ -94,6 +77,7 @@ def load(
     """  # noqa: D301 - click wants the backspace
     with input_files(files) as paths:
         _check(paths, options, reading)
+        reading = replace(reading, folder_types=folder_types(paths))
         with access.connect() as cluster:
             if options["dry_run"]:
                 show_plan(output, cluster, paths, table_name, options["kind"], reading, create=options["create"])
@@ -101,8 +85,10 @@ def load(
             if options["create"]:
                 _create(output, cluster, paths, table_name, reading, options)
             table = cluster.table(table_name)
-            for path in paths:
-                _load(output, table, path, reading, options)
+            with WaitReason(access, table_name) as waits_for:
+                loading = Loading(output, table, paths, reading, waits_for, options)
+                for path in paths:
+                    loading.load(path)
 
 
 def _check(files: Sequence[Path], options: LoadOptions, reading: ReadOptions) -> None:
@@ -117,6 +103,8 @@ def _check(files: Sequence[Path], options: LoadOptions, reading: ReadOptions) ->
         raise click.UsageError("--channel goes with a single file")
     if options["channel"] and options["again"]:
         raise click.UsageError("--channel and --again exclude each other: a new channel loads a file again, too")
+    if options["appended"] and not options["channel"]:
+        raise click.UsageError("--appended goes with --channel, whose last row it goes on behind")
     if options["create"] and not options["key"]:
         raise click.UsageError("--create needs --key")
 
@@ -142,39 +130,3 @@ def _create(
         exist_ok=True,
     )
     output.print_text(f"Created {made.name} at {made.url}")
-
-
-def _load(output: Output, table: headgate.Table, path: Path, reading: ReadOptions, options: LoadOptions) -> None:
-    operation = "delete" if options["delete"] else "mixed" if options["operation_column"] else "upsert"
-    kind = options["kind"] or format_of(path)
-    before = state(path)
-    bad = BadRows(reading)
-    source = open_source(path, kind, table.info.schema, reading, bad)
-    if operation == "upsert":
-        say_lacking(output, path, source, table.info.schema)
-    again = SystemIds().token() if options["again"] else ""
-    name = options["channel"] or channel_name(path, operation, reading, f"{kind} {options['operation_column']}", again)
-    sending = Sending(operation, options["operation_column"])
-    rows = fitting(source, sending.form(table, source), bad)
-    sent = 0
-    try:
-        with table.channel(name) as channel, LoadProgress(output, path.name, source.total) as progress:
-            skip = channel.committed_offset
-            for piece in rows.pieces(skip):
-                sending.send(channel, piece)
-                sent += piece.rows.num_rows
-                progress.at(piece.done, piece.last_row)
-            channel.flush("queryable")
-    finally:
-        if reading.reject_file:
-            bad.write(Path(reading.reject_file), source.header)
-    if state(path) != before:
-        raise refused(f"{path.name} was changed while it was loaded", "Run the command again: it loads the file as it is now.")
-    show_left_out(output, path, bad, reading)
-    output.print_json({"event": "loaded", "file": str(path), "table": table.info.name, "rows": sent, "skipped": skip})
-    if skip and not sent:
-        known = f"the channel {name} is at row {skip:,}" if options["channel"] else f"its {skip:,} rows were loaded before"
-        output.print_text(f"{path.name}: nothing to load: {known}. To load it once more: --again.", fg="yellow")
-        return
-    done = f" ({skip:,} rows were loaded before)" if skip else ""
-    output.print_text(f"{path.name}: {sent:,} rows loaded{done}.", fg="green")

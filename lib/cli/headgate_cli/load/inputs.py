@@ -11,6 +11,9 @@ from pathlib import Path
 from headgate_cli.reading.source import refused
 from headgate_cli.reading.sources import is_known
 
+STDIN = "stdin"
+"""The name of a file that standard input is kept in."""
+
 
 @contextmanager
 def input_files(arguments: Sequence[str]) -> Iterator[list[Path]]:
@@ -26,7 +29,7 @@ def input_files(arguments: Sequence[str]) -> Iterator[list[Path]]:
 def _files(argument: str, folder: Path) -> list[Path]:
     path = Path(argument)
     if argument == "-":
-        kept = folder / "stdin"
+        kept = folder / STDIN
         with kept.open("wb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file, 1 << 20)
         return [kept]

@@ -1,5 +1,6 @@
 """CSV and TSV: pyarrow parses, every column as text, so that no type is guessed from a part of the file."""
 
+import contextlib
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -13,6 +14,7 @@ from headgate_cli.failures import CommandError
 from headgate_cli.reading.bad_rows import BadRows, csv_line
 from headgate_cli.reading.inference import ColumnInference
 from headgate_cli.reading.options import ReadOptions
+from headgate_cli.reading.pacing import PacedStream
 from headgate_cli.reading.selecting import check_selected, selected
 from headgate_cli.reading.source import BLOCK_BYTES, FileBatch, Source, numbered, refused
 from headgate_cli.reading.streams import TextStream
@@ -46,10 +48,13 @@ class CsvFile:
         with self._stream() as stream:
             stream.quote = self._options.quote.encode()
             try:
-                reader = self._reader(stream, self.delimiter, self.names, ragged=ragged if self._options.skip_bad else None)
-                for batch in numbered(reader, stream.done):
-                    yield batch
-                    last = batch if batch.rows.num_rows else last
+                with self._reader(stream, self.delimiter, self.names, ragged=ragged if self._options.skip_bad else None) as (
+                    reader,
+                    paced,
+                ):
+                    for batch in numbered(paced.taken(reader), paced.done):
+                        yield batch
+                        last = batch if batch.rows.num_rows else last
             except pa.ArrowException as error:
                 raise ragged.error or self._unreadable(error) from error
             if last is not None and stream.quotes % 2 and _spans_lines(last.rows):
@@ -75,6 +80,7 @@ class CsvFile:
         self._check_header(kinds)
         return pa.schema(list(zip(self.names, kinds, strict=True)))
 
+    @contextlib.contextmanager
     def _reader(
         self,
         stream: TextStream,
@@ -82,36 +88,40 @@ class CsvFile:
         names: Sequence[str],
         block: int = BLOCK_BYTES,
         ragged: "_Ragged | None" = None,
-    ) -> pa.RecordBatchReader:
+    ) -> Iterator[tuple[pa.RecordBatchReader, PacedStream]]:
         options = self._options
-        return pa_csv.open_csv(
-            cast("Any", pa.PythonFile(cast("Any", stream), "r")),
-            read_options=pa_csv.ReadOptions(
-                block_size=block,
-                use_threads=False,  # else it reads ahead, hundreds of megabytes
-                skip_rows=options.skip_lines,
-                column_names=list(options.columns) or None,
-            ),
-            parse_options=pa_csv.ParseOptions(
-                delimiter=delimiter,
-                quote_char=options.quote or False,
-                escape_char=options.escape or False,
-                newlines_in_values=True,
-                invalid_row_handler=ragged,
-            ),
-            convert_options=pa_csv.ConvertOptions(
-                column_types=dict.fromkeys(names, pa.string()),
-                null_values=list(options.nulls),
-                strings_can_be_null=True,
-                quoted_strings_can_be_null=False,
-            ),
-        )
+        paced = PacedStream(stream)
+        with contextlib.closing(paced):
+            reader = pa_csv.open_csv(
+                cast("Any", pa.PythonFile(cast("Any", paced), "r")),
+                read_options=pa_csv.ReadOptions(
+                    block_size=block,
+                    use_threads=False,  # else several blocks are parsed ahead
+                    skip_rows=options.skip_lines,
+                    column_names=list(options.columns) or None,
+                ),
+                parse_options=pa_csv.ParseOptions(
+                    delimiter=delimiter,
+                    quote_char=options.quote or False,
+                    escape_char=options.escape or False,
+                    newlines_in_values=True,
+                    invalid_row_handler=ragged,
+                ),
+                convert_options=pa_csv.ConvertOptions(
+                    column_types=dict.fromkeys(names, pa.string()),
+                    null_values=list(options.nulls),
+                    strings_can_be_null=True,
+                    quoted_strings_can_be_null=False,
+                ),
+            )
+            yield reader, paced
 
     def _names(self, delimiter: str, *, lenient: bool) -> list[str]:
         ragged = _Ragged(self._path, BadRows(replace(self._options, max_errors=sys.maxsize))) if lenient else None
         with self._stream() as stream:
             try:
-                return self._reader(stream, delimiter, (), _BEGINNING, ragged).schema.names
+                with self._reader(stream, delimiter, (), _BEGINNING, ragged) as (reader, _):
+                    return reader.schema.names
             except pa.ArrowException as error:
                 raise self._unreadable(error) from error
 

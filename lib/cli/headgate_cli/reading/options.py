@@ -18,6 +18,7 @@ class ReadOptions:
     of a column's name in the file and in the table; all else here has the file's names. ``select``: the columns that are loaded,
     in this order; empty for all. ``sql``: a SELECT of DuckDB's from ``input``, with ``sql_memory_mb`` MiB. ``skip_bad``: whether
     rows that cannot be read or do not fit are left out, ``max_errors`` of a file, and written to ``reject_file``.
+    ``folder_types``: of columns in the names of folders, from all files that are loaded together.
     """
 
     delimiter: str = ""
@@ -44,6 +45,7 @@ class ReadOptions:
     skip_bad: bool = False
     max_errors: int = 1000
     reject_file: str = ""
+    folder_types: tuple[tuple[str, pa.DataType], ...] = ()
 
     def identity(self) -> str:
         """A text that differs where rows may differ. The sample chooses types of a new table, never rows.
@@ -55,5 +57,5 @@ class ReadOptions:
         return repr([*((name, str(getattr(self, name))) for name in fields), *engine])
 
 
-_SAME_ROWS = ("sample_rows", "sql_memory_mb", "max_errors", "reject_file")
+_SAME_ROWS = ("sample_rows", "sql_memory_mb", "max_errors", "reject_file", "folder_types")
 _PLAIN = ReadOptions()

@@ -17,7 +17,9 @@ _PIECE_BYTES = 4 << 20  # a message may have 8 MiB; Arrow's count of bytes is cl
 
 
 class FilePiece(NamedTuple):
-    """Rows that fit into one message. ``last_row``: number of the last one, from 1; ``done``: how far the file is read."""
+    """Rows that fit into one message. ``last_row``: number of the last one, from 1; ``done``: how far the file is
+    read, without a batch whose last rows are in later pieces.
+    """
 
     rows: pa.RecordBatch
     last_row: int
@@ -71,11 +73,14 @@ class Source:
 
     def pieces(self, skip: int) -> Iterator[FilePiece]:
         """Yields all rows after the first ``skip``. Raises CommandError for a damaged file."""
+        reached = 0
         try:
             for batch, before, done, *_ in self.batches(skip):
                 first = min(batch.num_rows, max(0, skip - before))
                 for start, rows in _cut(batch.slice(first)):
-                    yield FilePiece(rows, before + first + start + rows.num_rows, done)
+                    end = first + start + rows.num_rows
+                    yield FilePiece(rows, before + end, done if end == batch.num_rows else reached)
+                reached = done
         except pa.ArrowException as error:
             raise unreadable(self.path, error) from error
 
@@ -106,7 +111,7 @@ def _cut(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Yields slices of about equal rows within the limits, with the first row of each."""
     if not batch.num_rows:
         return
-    by_size = batch.num_rows * _PIECE_BYTES // max(1, batch.nbytes)
-    rows = max(1, min(PIECE_ROWS, by_size))
+    most = max(1, min(PIECE_ROWS, batch.num_rows * _PIECE_BYTES // max(1, batch.nbytes)))
+    rows = -(-batch.num_rows // -(-batch.num_rows // most))
     for start in range(0, batch.num_rows, rows):
         yield start, batch.slice(start, rows)

@@ -1,6 +1,6 @@
 """Opens a file of any format that `headgate load` takes."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from headgate_cli.reading.arrow_files import open_arrow, open_orc, open_parquet
 from headgate_cli.reading.bad_rows import BadRows
 from headgate_cli.reading.compression import without_suffix
 from headgate_cli.reading.csv_files import open_csv
+from headgate_cli.reading.hive_folders import folder_types, folder_values, with_folder_columns
 from headgate_cli.reading.json_files import open_json
 from headgate_cli.reading.options import ReadOptions
 from headgate_cli.reading.renaming import file_names, renamed
@@ -69,9 +70,8 @@ def open_source(
         if options.sql:
             return _queried(path, kind, options, bad)
         given = file_names(types, options.renames)
-        source = _text_file(path, kind, given, options, bad)
-        if source is None:
-            source = widened(_with_raw(selected(_typed_file(path, kind, options), options.select)), options, bad)
+        source = _with_folders(path, given, options, lambda known, inner: _file(path, kind, known, inner, bad))
+        source = selected(source, options.select)
         return renamed(source, options.renames) if options.renames else source
     except pa.ArrowException as error:
         raise unreadable(path, error) from error
@@ -85,10 +85,48 @@ def _queried(path: Path, kind: str, options: ReadOptions, bad: BadRows | None) -
     """What the SQL makes of a file, whose columns have its own types and those of ``casts``; a table's hold for the result."""
     from headgate_cli.reading.sql import queried
 
-    source = _text_file(path, kind, None, options, bad)
-    if source is None:
-        source = widened(_typed_file(path, kind, options), options, bad, only_casts=True)
+    def opened(_: pa.Schema | None, inner: ReadOptions) -> Source:
+        found = _text_file(path, kind, None, inner, bad)
+        return found or widened(_typed_file(path, kind, inner), inner, bad, only_casts=True)
+
+    source = _with_folders(path, None, options, opened)
     return widened(queried(source, options), replace(options, casts=(), skip_bad=False))
+
+
+def _file(path: Path, kind: str, types: pa.Schema | None, options: ReadOptions, bad: BadRows | None) -> Source:
+    """A file's rows with types that a table holds."""
+    found = _text_file(path, kind, types, options, bad)
+    return found or widened(_with_raw(selected(_typed_file(path, kind, options), options.select)), options, bad)
+
+
+def _with_folders(
+    path: Path, types: pa.Schema | None, options: ReadOptions, opened: Callable[[pa.Schema | None, ReadOptions], Source]
+) -> Source:
+    """What ``opened`` makes of types and options, with the columns in the names of the file's folders.
+
+    A column of the file itself counts more than one of a folder. Of a table that exists, folders give the columns that it has.
+    """
+    values = folder_values(path)
+    if not values:
+        return opened(types, options)
+    kinds = dict(options.folder_types or folder_types([path])) | dict(options.casts)
+    columns = {name: kinds[name] for name in values if types is None}
+    columns |= {field.name: field.type for field in types or () if field.name in values}
+    source = opened(_without_columns(types, columns), _without(options, columns))
+    if own := [name for name in columns if name in source.schema.names]:
+        columns = {name: kind for name, kind in columns.items() if name not in own}
+        source = opened(_without_columns(types, columns), _without(options, columns))
+    return with_folder_columns(source, columns, options)
+
+
+def _without(options: ReadOptions, columns: Collection[str]) -> ReadOptions:
+    """``options`` for the file itself, without ``columns``."""
+    casts = tuple(each for each in options.casts if each[0] not in columns)
+    return replace(options, casts=casts, select=tuple(name for name in options.select if name not in columns))
+
+
+def _without_columns(types: pa.Schema | None, columns: Collection[str]) -> pa.Schema | None:
+    return None if types is None else pa.schema([field for field in types if field.name not in columns])
 
 
 def _text_file(path: Path, kind: str, types: pa.Schema | None, options: ReadOptions, bad: BadRows | None) -> Source | None:

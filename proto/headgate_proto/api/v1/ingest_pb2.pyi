@@ -140,6 +140,7 @@ class Batch(_message.Message):
     """One Arrow IPC encapsulated record batch message of that schema; buffers may be compressed with lz4 or zstd.
     No dictionaries. At most 8 MiB on the wire, 64 MiB and 100 times the wire uncompressed, 1 M rows. What the rows leave out of the
     table's columns (deletes, columns of the null type, fields of structs) is filled with nulls, of at most 64 MiB in Arrow's form.
+    In that form a row has at most 4 MiB and a value 1 MiB, and the rows belong to at most 1,024 partitions.
     """
     def __init__(
         self,

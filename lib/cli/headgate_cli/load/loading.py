@@ -1,0 +1,117 @@
+"""Loads one file after the other, each through its channel."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypedDict
+
+import headgate
+from headgate_cli.load.earlier import claim, say_changed
+from headgate_cli.load.identity import LoadIdentity, identify, state
+from headgate_cli.load.inputs import STDIN
+from headgate_cli.load.plan import say_lacking
+from headgate_cli.load.progress import LoadProgress, show_left_out
+from headgate_cli.load.sending import Sending, fitting
+from headgate_cli.load.waiting import WaitReason
+from headgate_cli.output import Output
+from headgate_cli.reading.bad_rows import BadRows
+from headgate_cli.reading.options import ReadOptions
+from headgate_cli.reading.source import refused
+from headgate_cli.reading.sources import format_of, open_source
+from headgate_tables.system import SystemClock, SystemIds
+
+
+class LoadOptions(TypedDict):
+    """Options of ``headgate load`` by click's names."""
+
+    kind: str | None
+    dry_run: bool
+    operation_column: str
+    delete: bool
+    channel: str
+    appended: bool
+    again: bool
+    create: bool
+    key: str
+    ordering: str
+    partition_by: str
+    buckets: int
+
+
+@dataclass(frozen=True, slots=True)
+class Loading:
+    """What the loads of one command have in common."""
+
+    output: Output
+    table: headgate.Table
+    paths: Sequence[Path]
+    reading: ReadOptions
+    waits_for: WaitReason
+    options: LoadOptions
+
+    def load(self, path: Path) -> None:
+        """Loads one of the files. Raises CommandError, HeadgateError."""
+        schema = self.table.info.schema
+        before = state(path)
+        bad = BadRows(self.reading)
+        source = open_source(path, self._kind(path), schema, self.reading, bad)
+        if self._operation() == "upsert":
+            say_lacking(self.output, path, source, schema)
+        this = self._identity(path, SystemIds().token() if self.options["again"] else "")
+        name = self.options["channel"] or this.channel
+        sending = Sending(self._operation(), self.options["operation_column"])
+        rows = fitting(source, sending.form(self.table, source), bad)
+        sent = 0
+        try:
+            with (
+                self.table.channel(name) as channel,
+                LoadProgress(self.output, source, channel, self.waits_for, SystemClock()) as progress,
+            ):
+                skip = channel.committed_offset
+                self._look_back(path, name, this, skip)
+                for piece in rows.pieces(skip):
+                    sending.send(channel, piece)
+                    sent += piece.rows.num_rows
+                    progress.sent(piece)
+                channel.flush("queryable")
+        finally:
+            if self.reading.reject_file:
+                bad.write(Path(self.reading.reject_file), source.header)
+        if state(path) != before:
+            raise refused(
+                f"{path.name} was changed while it was loaded", "Run the command again: it loads the file as it is now."
+            )
+        show_left_out(self.output, path, bad, self.reading)
+        self._say_loaded(path, name, sent, skip)
+
+    def _look_back(self, path: Path, channel: str, load: LoadIdentity, skip: int) -> None:
+        """Looks whether the file is that of earlier loads. ``skip``: rows that are committed through the channel."""
+
+        def own() -> set[str]:
+            return {self._identity(other).channel for other in self.paths if other.name == path.name}
+
+        if self.options["channel"]:
+            claim(self.table, path.name, channel, load, skip, appended=self.options["appended"])
+        elif not (skip or self.options["again"] or path.name == STDIN):
+            say_changed(self.output, self.table, path.name, load, own, "deletes" if self.options["delete"] else "upserts")
+
+    def _say_loaded(self, path: Path, channel: str, sent: int, skip: int) -> None:
+        name = self.table.info.name
+        self.output.print_json({"event": "loaded", "file": str(path), "table": name, "rows": sent, "skipped": skip})
+        if skip and not sent:
+            given = self.options["channel"]
+            known = f"the channel {channel} is at row {skip:,}" if given else f"its {skip:,} rows were loaded before"
+            self.output.print_text(f"{path.name}: nothing to load: {known}. To load it once more: --again.", fg="yellow")
+            return
+        done = f" ({skip:,} rows were loaded before)" if skip else ""
+        self.output.print_text(f"{path.name}: {sent:,} rows loaded{done}.", fg="green")
+
+    def _identity(self, path: Path, again: str = "") -> LoadIdentity:
+        kind = f"{self._kind(path)} {self.options['operation_column']}"
+        return identify(path, self._operation(), self.reading, kind, again)
+
+    def _kind(self, path: Path) -> str:
+        return self.options["kind"] or format_of(path)
+
+    def _operation(self) -> str:
+        return "delete" if self.options["delete"] else "mixed" if self.options["operation_column"] else "upsert"

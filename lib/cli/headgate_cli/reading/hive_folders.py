@@ -1,0 +1,64 @@
+"""Columns that stand in the names of folders: ``day=2026-01-01/part-0.parquet``, as Hive, Spark and DuckDB write them."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from headgate_cli.reading.inference import ColumnInference
+from headgate_cli.reading.options import ReadOptions
+from headgate_cli.reading.source import FileBatch, Source
+from headgate_cli.reading.text_values import MisfitError, convert
+from headgate_cli.reading.typed import misfit_error
+
+_FOLDER = re.compile(r"([A-Za-z_]\w*)=(.*)", re.ASCII)
+_NULL = "__HIVE_DEFAULT_PARTITION__"
+_PLAIN = ReadOptions()
+
+FolderValues = Mapping[str, str | None]
+
+
+def folder_values(path: Path) -> FolderValues:
+    """The columns in the names of the folders right above a file, outermost first."""
+    found: list[tuple[str, str | None]] = []
+    for folder in path.parents:
+        if not (named := _FOLDER.fullmatch(folder.name)):
+            break
+        name, value = named.groups()
+        found.append((name, None if value == _NULL else unquote(value)))
+    return dict(reversed(found))
+
+
+def folder_types(paths: Sequence[Path]) -> tuple[tuple[str, pa.DataType], ...]:
+    """The types of these columns, each from the folders of all files, as those of a CSV's texts. Raises CommandError."""
+    columns: dict[str, ColumnInference] = {}
+    for values in map(folder_values, paths):
+        for name, value in values.items():
+            columns.setdefault(name, ColumnInference(_PLAIN)).add(pa.array([value], pa.string()))
+    return tuple((name, column.kind(name)) for name, column in columns.items())
+
+
+def with_folder_columns(source: Source, columns: Mapping[str, pa.DataType], options: ReadOptions) -> Source:
+    """``source`` with these columns of its folders, each with one value. Raises CommandError for one without an equal value."""
+    values = folder_values(source.path)
+    names = [name for name in columns if name in values and name not in source.schema.names]
+    if not names:
+        return source
+    kinds = {name: pa.string() if pa.types.is_null(columns[name]) else columns[name] for name in names}
+    scalars = {}
+    for name, kind in kinds.items():
+        try:
+            scalars[name] = convert(pa.array([values[name]], pa.string()), kind, options)[0]
+        except MisfitError as misfit:
+            raise misfit_error(source.path, name, kind, 0, misfit) from misfit
+    schema = pa.schema([*source.schema, *kinds.items()])
+
+    def batches(skip: int) -> Iterator[FileBatch]:
+        for batch in source.batches(skip):
+            constant = [pa.repeat(scalars[name], batch.rows.num_rows) for name in names]
+            yield batch._replace(rows=pa.RecordBatch.from_arrays([*batch.rows.columns, *constant], schema=schema))
+
+    return replace(source, schema=schema, batches=batches)
