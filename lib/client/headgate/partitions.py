@@ -38,5 +38,7 @@ def _numbers(batch: pa.RecordBatch, columns: Sequence[str]) -> "Array":
 
 
 def _numbered(values: "Array") -> "Array":
-    encoded = cast("pa.DictionaryArray[pa.lib.Int32Type, pa.lib.StringType]", pc.dictionary_encode(values, null_encoding="encode"))
+    encoded = cast(
+        "pa.DictionaryArray[pa.lib.Int32Type, pa.lib.StringType]", pc.dictionary_encode(values, null_encoding="encode")
+    )
     return encoded.indices.cast(pa.int64())

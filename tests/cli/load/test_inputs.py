@@ -13,8 +13,10 @@ import pytest
 
 from headgate_cli.failures import CommandError
 from headgate_cli.load.inputs import input_files
+from headgate_cli.output import Output
 from headgate_cli.reading.sources import format_of, open_source
 
+OUTPUT = Output(json=False)
 ROWS = [{"id": number, "name": f"Köln {number * 7919 % 10007}"} for number in range(20_000)]
 CSV = ("id,name\n" + "".join(f"{row['id']},{row['name']}\n" for row in ROWS)).encode()
 JSON = "".join(f'{{"id": {row["id"]}, "name": "{row["name"]}"}}\n' for row in ROWS).encode()
@@ -58,22 +60,23 @@ def test_a_folder_stands_for_its_files_and_a_pattern_for_those_that_fit(tmp_path
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
         path.write_text("id\n")
-    with input_files([str(tmp_path)]) as found:
-        assert [str(path.relative_to(tmp_path)) for path in found] == ["a.csv.gz", "b.csv", "in/c.jsonl"]
-    with input_files([str(tmp_path / "*.csv"), str(tmp_path / "notes.txt")]) as found:
-        assert [path.name for path in found] == ["b.csv", "notes.txt"]
+    with input_files(OUTPUT, [str(tmp_path)]) as found:
+        assert [str(path.relative_to(tmp_path)) for path in found.paths] == ["a.csv.gz", "b.csv", "in/c.jsonl"]
+    with input_files(OUTPUT, [str(tmp_path / "*.csv"), str(tmp_path / "notes.txt")]) as found:
+        assert [path.name for path in found.paths] == ["b.csv", "notes.txt"]
 
 
 @pytest.mark.parametrize("argument", ["nothing.csv", "*.csv", "."])
 def test_an_argument_that_names_no_file_is_refused(argument: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(CommandError, match="no such file"), input_files([argument]):
+    with pytest.raises(CommandError, match="no such file"), input_files(OUTPUT, [argument]):
         pass
 
 
 def test_standard_input_is_a_file_until_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(gzip.compress(CSV))))
-    with input_files(["-"]) as (path,):
+    with input_files(OUTPUT, ["-"]) as found:
+        (path,) = found.paths
         assert rows_of(path, "csv") == ROWS
         with pytest.raises(CommandError) as refused:
             format_of(path)

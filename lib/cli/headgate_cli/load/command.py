@@ -15,7 +15,7 @@ from headgate_cli.load.loading import Loading, LoadOptions
 from headgate_cli.load.plan import schema_of_files, show_plan
 from headgate_cli.load.reading_options import reading_options
 from headgate_cli.load.waiting import WaitReason
-from headgate_cli.options import cluster_options
+from headgate_cli.options import cluster_options, storage_option, storage_settings
 from headgate_cli.output import Output, json_option
 from headgate_cli.reading.hive_folders import folder_types
 from headgate_cli.reading.options import ReadOptions
@@ -39,6 +39,7 @@ from headgate_cli.table.command import create_table
 @click.option("--buckets", default=8, show_default=True, type=click.IntRange(1), help="With --create: file groups a partition.")
 @click.option("--dry-run", is_flag=True, help="Show columns, ten rows and what would happen; change nothing.")
 @reading_options
+@storage_option
 @cluster_options(timeout_s=60.0)
 @json_option
 @click.pass_obj
@@ -49,11 +50,13 @@ def load(
     table_name: str,
     access: Access,
     reading: ReadOptions,
+    storage: tuple[str, ...],
     **options: Unpack[LoadOptions],
 ) -> None:
     """Loads FILES (Parquet, CSV, JSON, Avro, ORC, Arrow) into a table, exactly once.
 
-    A folder stands for the files in it, - for stdin. CSV and JSON may be compressed by gzip, bzip2, xz or Zstandard.
+    A folder stands for the files in it, - for stdin. Addresses (s3://, gs://, az://, https://) are copied to this machine
+    first. CSV and JSON may be compressed by gzip, bzip2, xz or Zstandard.
 
     After a failure, run the same command again: it resumes after the last committed row and skips finished files. A file is
     recognized by its name, its content and the options that change rows; --again loads it once more. Files are read as
@@ -70,43 +73,48 @@ def load(
       headgate load orders.csv --table orders --create --key id --dry-run
       headgate load export.csv --table orders --encoding windows-1252 --decimal , --timezone Europe/Berlin
       headgate load flights.parquet --table flights --create --key id --ordering updated_at --partition-by month
+      headgate load 's3://exports/2026/*.parquet' --table flights
       headgate load changes.jsonl --table flights --operation-column op
       headgate load gone.csv --table flights --delete
 
     With --json: {"event": "progress"} lines, and for each file {"event": "loaded"} with the rows sent and skipped.
     """  # noqa: D301 - click wants the backspace
-    with input_files(files) as paths:
-        _check(paths, options, reading)
+    _check_options(options)
+    with access.connect() as cluster, input_files(output, files, storage_settings(storage)) as inputs:
+        paths = inputs.paths
+        _check_files(paths, options, reading)
         reading = replace(reading, folder_types=folder_types(paths))
-        with access.connect() as cluster:
-            if options["dry_run"]:
-                show_plan(output, cluster, paths, table_name, options["kind"], reading, create=options["create"])
-                return
-            if options["create"]:
-                _create(output, cluster, paths, table_name, reading, options)
-            table = cluster.table(table_name)
-            with WaitReason(access, table_name) as waits_for:
-                loading = Loading(output, table, paths, reading, waits_for, options)
-                for path in paths:
-                    loading.load(path)
+        if options["dry_run"]:
+            show_plan(output, cluster, inputs, table_name, options["kind"], reading, create=options["create"])
+            return
+        if options["create"]:
+            _create(output, cluster, paths, table_name, reading, options)
+        table = cluster.table(table_name)
+        with WaitReason(access, table_name) as waits_for:
+            loading = Loading(output, table, inputs, reading, waits_for, options)
+            for path in paths:
+                loading.load(path)
 
 
-def _check(files: Sequence[Path], options: LoadOptions, reading: ReadOptions) -> None:
-    if reading.reject_file and len(files) > 1:
-        raise click.UsageError("--on-error reject:FILE goes with a single file")
-    typed = any((options["kind"] or format_of(path)) not in TEXT_FORMATS for path in files)
-    if reading.reject_file and typed and Path(reading.reject_file).suffix != ".parquet":
-        raise click.UsageError("--on-error reject:FILE: rows of Parquet, Avro, ORC and Arrow go into a FILE.parquet")
+def _check_options(options: LoadOptions) -> None:
     if options["delete"] and options["operation_column"]:
         raise click.UsageError("--delete and --operation-column exclude each other")
-    if options["channel"] and len(files) > 1:
-        raise click.UsageError("--channel goes with a single file")
     if options["channel"] and options["again"]:
         raise click.UsageError("--channel and --again exclude each other: a new channel loads a file again, too")
     if options["appended"] and not options["channel"]:
         raise click.UsageError("--appended goes with --channel, whose last row it goes on behind")
     if options["create"] and not options["key"]:
         raise click.UsageError("--create needs --key")
+
+
+def _check_files(files: Sequence[Path], options: LoadOptions, reading: ReadOptions) -> None:
+    if reading.reject_file and len(files) > 1:
+        raise click.UsageError("--on-error reject:FILE goes with a single file")
+    typed = any((options["kind"] or format_of(path)) not in TEXT_FORMATS for path in files)
+    if reading.reject_file and typed and Path(reading.reject_file).suffix != ".parquet":
+        raise click.UsageError("--on-error reject:FILE: rows of Parquet, Avro, ORC and Arrow go into a FILE.parquet")
+    if options["channel"] and len(files) > 1:
+        raise click.UsageError("--channel goes with a single file")
 
 
 def _create(

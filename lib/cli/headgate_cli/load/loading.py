@@ -1,6 +1,5 @@
 """Loads one file after the other, each through its channel."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict
@@ -8,7 +7,7 @@ from typing import TypedDict
 import headgate
 from headgate_cli.load.earlier import claim, say_changed
 from headgate_cli.load.identity import LoadIdentity, identify, state
-from headgate_cli.load.inputs import STDIN
+from headgate_cli.load.inputs import STDIN, InputFiles
 from headgate_cli.load.plan import say_lacking
 from headgate_cli.load.progress import LoadProgress, show_left_out
 from headgate_cli.load.sending import Sending, fitting
@@ -44,7 +43,7 @@ class Loading:
 
     output: Output
     table: headgate.Table
-    paths: Sequence[Path]
+    inputs: InputFiles
     reading: ReadOptions
     waits_for: WaitReason
     options: LoadOptions
@@ -56,7 +55,7 @@ class Loading:
         bad = BadRows(self.reading)
         source = open_source(path, self._kind(path), schema, self.reading, bad)
         if self._operation() == "upsert":
-            say_lacking(self.output, path, source, schema)
+            say_lacking(self.output, self.inputs.address(path), source, schema)
         this = self._identity(path, SystemIds().token() if self.options["again"] else "")
         name = self.options["channel"] or this.channel
         sending = Sending(self._operation(), self.options["operation_column"])
@@ -81,14 +80,14 @@ class Loading:
             raise refused(
                 f"{path.name} was changed while it was loaded", "Run the command again: it loads the file as it is now."
             )
-        show_left_out(self.output, path, bad, self.reading)
+        show_left_out(self.output, self.inputs.address(path), path.name, bad, self.reading)
         self._say_loaded(path, name, sent, skip)
 
     def _look_back(self, path: Path, channel: str, load: LoadIdentity, skip: int) -> None:
         """Looks whether the file is that of earlier loads. ``skip``: rows that are committed through the channel."""
 
         def own() -> set[str]:
-            return {self._identity(other).channel for other in self.paths if other.name == path.name}
+            return {self._identity(other).channel for other in self.inputs.paths if other.name == path.name}
 
         if self.options["channel"]:
             claim(self.table, path.name, channel, load, skip, appended=self.options["appended"])
@@ -97,7 +96,9 @@ class Loading:
 
     def _say_loaded(self, path: Path, channel: str, sent: int, skip: int) -> None:
         name = self.table.info.name
-        self.output.print_json({"event": "loaded", "file": str(path), "table": name, "rows": sent, "skipped": skip})
+        self.output.print_json(
+            {"event": "loaded", "file": self.inputs.address(path), "table": name, "rows": sent, "skipped": skip}
+        )
         if skip and not sent:
             given = self.options["channel"]
             known = f"the channel {channel} is at row {skip:,}" if given else f"its {skip:,} rows were loaded before"

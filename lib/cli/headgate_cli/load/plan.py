@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 import headgate
+from headgate_cli.load.inputs import InputFiles
 from headgate_cli.output import Output
 from headgate_cli.reading.options import ReadOptions
 from headgate_cli.reading.renaming import check_names
@@ -61,7 +62,7 @@ def _made(kind: pa.DataType) -> pa.DataType:
 def show_plan(
     output: Output,
     cluster: headgate.Headgate,
-    files: Sequence[Path],
+    inputs: InputFiles,
     name: str,
     kind: str | None,
     reading: ReadOptions,
@@ -69,6 +70,7 @@ def show_plan(
     create: bool,
 ) -> None:
     """Prints columns with their types, the first ten rows and what would happen. Raises CommandError as the load would."""
+    files, shown = inputs.paths, [inputs.address(path) for path in inputs.paths]
     table = {each.name: each for each in cluster.tables()}.get(name)
     types = schema_of_files(files, kind, reading) if table is None else table.schema
     source = open_source(files[0], kind or format_of(files[0]), types, reading)
@@ -78,24 +80,24 @@ def show_plan(
     else:
         output.print_table(["column", "type"], [[record["name"], record["type"]] for record in records])
     rows = next((piece.rows.slice(0, _ROWS) for piece in source.pieces(0)), None)
-    shown = rows.to_pylist() if rows is not None else []
+    first = rows.to_pylist() if rows is not None else []
     if output.json:
-        output.print_json({"event": "rows", "file": str(files[0]), "rows": shown})
+        output.print_json({"event": "rows", "file": shown[0], "rows": first})
     else:
-        output.print_table(source.schema.names, [[_cell(row[name]) for name in source.schema.names] for row in shown])
+        output.print_table(source.schema.names, [[_cell(row[name]) for name in source.schema.names] for row in first])
     if table is not None:
-        say_lacking(output, files[0], source, table.schema)
+        say_lacking(output, shown[0], source, table.schema)
     would = _would(files, name, exists=table is not None, create=create)
-    output.print_json({"event": "plan", "table": name, "exists": table is not None, "files": [str(path) for path in files]})
+    output.print_json({"event": "plan", "table": name, "exists": table is not None, "files": shown})
     output.print_text(would)
 
 
-def say_lacking(output: Output, path: Path, source: Source, schema: pa.Schema) -> None:
+def say_lacking(output: Output, file: str, source: Source, schema: pa.Schema) -> None:
     """Says which columns of the table the file lacks, if any: they are null in its rows."""
     lacking = [name for name in schema.names if name not in source.schema.names]
     if lacking:
-        output.print_json({"event": "lacking", "file": str(path), "columns": lacking})
-        output.print_text(f"{path.name} lacks {', '.join(lacking)}: null in its rows.", fg="yellow")
+        output.print_json({"event": "lacking", "file": file, "columns": lacking})
+        output.print_text(f"{source.path.name} lacks {', '.join(lacking)}: null in its rows.", fg="yellow")
 
 
 def _cell(value: object) -> object:

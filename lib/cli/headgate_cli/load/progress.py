@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -115,12 +114,12 @@ class LoadProgress:
         self._bar.stop()
 
 
-def show_left_out(output: Output, path: Path, bad: BadRows, reading: ReadOptions) -> None:
-    """Says which rows of a file were left out and why: the first few to people, all to programs."""
+def show_left_out(output: Output, file: str, name: str, bad: BadRows, reading: ReadOptions) -> None:
+    """Says which rows of a file were left out and why: the first few to people, all to programs. ``name``: of it alone."""
     for error in bad.errors:
-        output.print_json({"event": "left_out", "file": str(path), "message": error.message})
+        output.print_json({"event": "left_out", "file": file, "message": error.message})
     for error in bad.errors[:_SHOWN]:
         output.print_text(error.message, fg="yellow")
     if bad.errors:
         where = f"; they are in {reading.reject_file}" if reading.reject_file else ""
-        output.print_text(f"{path.name}: {len(bad.errors):,} bad rows were left out{where}.", fg="yellow")
+        output.print_text(f"{name}: {len(bad.errors):,} bad rows were left out{where}.", fg="yellow")
