@@ -47,7 +47,7 @@ def freshness(table: dict[str, Any]) -> str | None:
 def span(now_ms: int, then_ms: int) -> str:
     """The time between, in the unit that leaves at most two digits or so."""
     seconds = max(0, now_ms - then_ms) / 1000
-    for unit, length, most in (("s", 1, 100), ("min", 60, 100), ("h", 3600, 48)):
+    for unit, length, most in (("s", 1, 100), ("min", 60, 100), ("h", 3_600, 48)):
         if seconds < most * length:
             return f"{seconds / length:.0f} {unit}"
     return f"{seconds / 86_400:.0f} d"
