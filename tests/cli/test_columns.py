@@ -1,10 +1,16 @@
 """Tables on a terminal: as many columns as fit, which do not, and nothing that moves the cursor."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from rich.cells import cell_len
 
 from headgate_cli.columns import fitting_widths, left_out_note, natural_widths
 from headgate_cli.output import Output
+from support.access import write_access
 
 ROWS = [{"id": number, "name": "表" * 30, "price": 1.5, "note": "word " * 20, "day": "2026-01-01"} for number in (7, 1806)]
 
@@ -81,3 +87,16 @@ def test_a_note_about_many_columns_stays_short() -> None:
     assert note.startswith("496 of 500 columns are not shown: measure_004, ")
     assert len(note) < 180
     assert left_out_note(names, 500, "See --vertical.", 100) == ""
+
+
+@pytest.mark.parametrize("arguments", [["access", "list", "--access"], ["access", "list", "--json", "--access"]], ids=" ".join)
+def test_a_reader_that_has_enough_of_a_table_is_no_error(arguments: list[str], tmp_path: Path) -> None:
+    file = write_access(tmp_path / "access.toml", {"secret": "ann"})
+    command = [sys.executable, "-m", "headgate_cli", *arguments, str(file)]
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        ended = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True, check=False)
+    finally:
+        os.close(write)
+    assert (ended.returncode, ended.stderr) == (0, "")

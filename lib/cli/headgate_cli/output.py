@@ -98,9 +98,10 @@ class Output:
 
         ``cut``: texts that are too long for their column end with "…" instead of being folded.
         """
-        from rich.console import Console
         from rich.table import Table
         from rich.text import Text
+
+        from headgate_cli.console import PipedConsole
 
         texts = [[cell(value) for value in row] for row in rows]
         naturals = natural_widths(columns, texts)
@@ -115,7 +116,7 @@ class Output:
         for row in texts:
             table.add_row(*(Text(text) for text in row[: len(widths)]))
         # A column of that width leaves the last one a gap, too: a terminal would break its line.
-        Console(width=whole if width is None else width).print(table, crop=False)
+        PipedConsole(width=whole if width is None else width).print(table, crop=False)
         if width is not None and (note := left_out_note(columns, len(widths), instead, width)):
             click.secho(note, dim=True)
 
