@@ -84,7 +84,9 @@ def test_a_name_that_was_probably_meant_is_said(wrong: list[str], meant: str, ca
     assert "Did you mean" not in error["message"], "click guesses, too"
 
 
-@pytest.mark.parametrize("wrong", [["nonsense"], ["coat"], ["table", "x"], ["status", "--port"], ["table", "scan", "x", "--sort"]])
+@pytest.mark.parametrize(
+    "wrong", [["nonsense"], ["coat"], ["table", "x"], ["status", "--port"], ["table", "scan", "x", "--sort"]]
+)
 def test_what_is_near_nothing_gets_no_guess(wrong: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(wrong) == ExitCode.USAGE
     assert "id you mean" not in capsys.readouterr().err

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TypedDict
 
 import headgate
-from headgate.near_names import did_you_mean
 from headgate_cli.exits import ExitCode
 from headgate_cli.failures import CommandError
+from headgate_tables.near_names import did_you_mean
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,8 +107,8 @@ def list_command(output: Output, /, path: Path, principal: str, **claims: Unpack
 
     \b
     Examples:
-      headgate access list --file access.toml
-      headgate access list --file access.toml --principal loader
+      headgate access list --access access.toml
+      headgate access list --access access.toml --principal loader
     """  # noqa: D301 - click wants the backspace
     found = _read(path)
     now_ms = SystemClock().now_ms()
@@ -159,7 +159,7 @@ def check_command(
 
     \b
     Example:
-      headgate access check loader write flights --file access.toml
+      headgate access check loader write flights --access access.toml
     """  # noqa: D301 - click wants the backspace
     found = _read(path)
     identity = Identity(principal, groups=frozenset(groups))

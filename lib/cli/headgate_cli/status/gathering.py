@@ -5,12 +5,12 @@ from typing import Any
 
 import headgate
 from headgate.maintenance import Maintenance
-from headgate.near_names import did_you_mean
 from headgate.status import TableStatus
 from headgate_cli.cluster import Access
 from headgate_cli.exits import ExitCode
 from headgate_cli.failures import CommandError
 from headgate_cli.maintenance.target import call_owner, fields_of
+from headgate_tables.near_names import did_you_mean
 
 
 def gather(access: Access, table: str | None = None) -> dict[str, Any]:
