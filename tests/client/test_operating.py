@@ -53,6 +53,26 @@ def test_a_savepoint_that_is_not_there_is_an_error_that_says_so(table: headgate.
         table.restore("20200101000000000")
 
 
+def test_a_dropped_table_is_gone_and_its_name_is_free_for_another(cluster: Cluster, table: headgate.Table) -> None:
+    assert table.drop(plan_only=True) == headgate.TableDrop(None, "", 1, (planned := table.drop(plan_only=True)).bytes, (), 0)
+    done = table.drop()
+    assert (done.files, done.bytes, done.left) == (1, planned.bytes, ())
+    assert done.at is not None
+    with headgate.connect(cluster.address, timeout=READY_S) as hg:
+        for call in (lambda: hg.table(table.info.name), table.compact, table.savepoints, lambda: table.channel("c")):
+            with pytest.raises(headgate.TableDroppedError, match=f"was dropped at {done.at:%Y-%m-%d %H:%M:%S} UTC"):
+                call()
+        again = hg.create_table(table.info.name, [("id", int)], key="id")
+        assert (again.info.uuid, again.info.url) != (table.info.uuid, table.info.url)
+        assert table.drop() == headgate.TableDrop(done.at, done.by, 0, 0, (), 0)
+        assert hg.table(table.info.name).info == again.info
+        other = hg.create_table(f"{table.info.name[:50]}-2", [("id", int)], key="id")
+        again.drop()
+        with pytest.raises(headgate.TableDroppedError):
+            table.drop()
+        assert other.drop().files == 0
+
+
 def test_settings_are_changed_unset_and_shown(table: headgate.Table) -> None:
     name = "hoodie.compact.inline.max.delta.commits"
     before = table.configure()

@@ -31,6 +31,7 @@ _SLOT_STEPS = {SlotKind.COMMIT: "slot", SlotKind.FENCE: "fence", SlotKind.DEAD: 
     SlotKind.CONFIG: "config_slot",
     SlotKind.PLAN: "plan",
     SlotKind.PLAN_DONE: "plan_done",
+    SlotKind.DROP: "drop",
 }
 _OURS = ".hoodie/.headgate/"
 _SHOWN_BEFORE = (".requested", ".inflight")
@@ -164,6 +165,7 @@ class SteppedStore:
     def __init__(self, store: Store, reached: Reached) -> None:
         self._store = store
         self._reached = reached
+        self._dropped = False
 
     def create(self, path: str, content: Buffers, *, durable: bool) -> Outcome:
         """Slots by their kind, files that a slot derives, folds."""
@@ -172,7 +174,10 @@ class SteppedStore:
             self._reached(f"{step}_sent")
         outcome = self._store.create(path, content, durable=durable)
         if step and outcome is Outcome.CREATED:
+            self._dropped = self._dropped or step == _SLOT_STEPS[SlotKind.DROP]
             self._reached(f"{step}_won")
+        if path == LOG_LAYOUT.tombstone:
+            self._reached("tombstone_made")
         self._created(path)
         return outcome
 
@@ -229,10 +234,19 @@ class SteppedStore:
         self._store.sync(paths, folders)
 
     def delete(self, paths: Iterable[str]) -> None:
-        self._store.delete(paths)
+        """Files of a dropped table, one by one."""
+        for path in paths:
+            self._store.delete([path])
+            if self._dropped:
+                self._reached("dropped_file")
 
     def delete_folder(self, folder: str) -> None:
         self._store.delete_folder(folder)
+        if self._dropped:
+            self._reached("log_removed" if folder == LOG_LAYOUT.folder else "dropped_folder")
+
+    def delete_empty(self, folder: str) -> None:
+        self._store.delete_empty(folder)
 
     def rename_folder(self, source: str, target: str) -> None:
         self._store.rename_folder(source, target)

@@ -40,8 +40,8 @@ class Fault:
 class FailingStore(LocalStore):
     """Calls for many files count once per file, and are made one after the other. Without a ``fault`` it just works."""
 
-    def __init__(self, root: Path, ids: Ids) -> None:
-        super().__init__(str(root), ids)
+    def __init__(self, root: Path, ids: Ids, *, anchor: str = "") -> None:
+        super().__init__(str(root), ids, anchor=anchor)
         self.fault: Fault | None = None
 
     def _call(self, name: str, work: Callable[[], _T]) -> _T:
@@ -115,6 +115,9 @@ class FailingStore(LocalStore):
 
     def delete_folder(self, folder: str) -> None:
         self._call(f"delete_folder {folder}", lambda: super(FailingStore, self).delete_folder(folder))
+
+    def delete_empty(self, folder: str) -> None:
+        self._call(f"delete_empty {folder}", lambda: super(FailingStore, self).delete_empty(folder))
 
     def rename_folder(self, source: str, target: str) -> None:
         self._call(f"rename_folder {source}", lambda: super(FailingStore, self).rename_folder(source, target))

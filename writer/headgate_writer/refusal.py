@@ -9,12 +9,36 @@ from headgate_proto.api.v1 import errors_pb2, tables_pb2
 from headgate_proto.api.v1.tables_pb2_grpc import TableServiceStub
 from headgate_runtime.cancelling import raise_if_cancelled
 from headgate_runtime.coordinator_client import ANSWER_S
-from headgate_runtime.errors import from_call, wire_error
+from headgate_runtime.errors import from_call, rpc_error, wire_error
+
+
+async def check_identity(table: str, wanted: str, attached: str, coordinators: Iterable[grpc.aio.Channel]) -> None:
+    """Raises RpcError unless the table that is attached is the one that the producer means, by their ids (rule D8). Of two, a
+    coordinator says which has the name: the attached one may be a dropped one, whose owner sleeps.
+    """
+    if wanted in ("", attached):
+        return
+    for channel in coordinators:
+        try:
+            request = tables_pb2.DescribeTableRequest(name=table)
+            described = await TableServiceStub(channel).DescribeTable(request, timeout=ANSWER_S)
+        except grpc.aio.AioRpcError:
+            continue
+        except asyncio.CancelledError:
+            raise_if_cancelled()
+            continue
+        if described.table.table_uuid == wanted:
+            raise rpc_error(errors_pb2.CODE_MOVED, "this writer has an older table of this name", "Open it at another writer.")
+    raise rpc_error(
+        errors_pb2.CODE_TABLE_DROPPED,
+        f"the table {table!r} in which the channel was opened was dropped, and another one has its name",
+        "Look at the new table, and open the channel in it anew if its rows belong there.",
+    )
 
 
 async def find_refusal(table: str, coordinators: Iterable[grpc.aio.Channel]) -> errors_pb2.Error | None:
-    """Returns why the table takes no rows: it does not exist, or is quarantined. None if it may take rows, or no coordinator
-    answers.
+    """Returns why the table takes no rows: it does not exist, was dropped, or is quarantined. None if it may take rows, or no
+    coordinator answers.
     """
     for channel in coordinators:
         tables = TableServiceStub(channel)
@@ -23,7 +47,7 @@ async def find_refusal(table: str, coordinators: Iterable[grpc.aio.Channel]) -> 
             status = await tables.Status(tables_pb2.StatusRequest(table=table), timeout=ANSWER_S)
         except grpc.aio.AioRpcError as failed:
             error = from_call(failed)
-            if error.code == errors_pb2.CODE_TABLE_NOT_FOUND:
+            if error.code in (errors_pb2.CODE_TABLE_NOT_FOUND, errors_pb2.CODE_TABLE_DROPPED):
                 return error
             continue
         except asyncio.CancelledError:

@@ -17,7 +17,7 @@ from headgate_runtime.part_reader import PartReader
 from headgate_writer.channels import Hold
 from headgate_writer.client_stream import AppendContext, ClientStream, PrincipalLimits, Requests, StreamResources
 from headgate_writer.control import ControlClient
-from headgate_writer.refusal import find_refusal
+from headgate_writer.refusal import check_identity, find_refusal
 from headgate_writer.table_writer import TableWriter, moved_error
 from headgate_writer.tables import Tables
 
@@ -52,6 +52,8 @@ class IngestService(IngestServiceServicer):
             opening = _opening(await requests.read())
             with caller.on_table(opening.table, opening.channel):
                 writer = await self._writer(opening.table)
+                uuid = str(writer.attached.definition.table_uuid)
+                await check_identity(opening.table, opening.table_uuid, uuid, self._coordinators.channels)
                 hold = await writer.open_channel(opening.channel, opening.incarnation, principal, _channel_quota(caller.usage()))
         except RpcError as refused:
             await _answer(context, ingest_pb2.AppendResponse(ended=ingest_pb2.Ended(error=refused.error)))

@@ -34,6 +34,11 @@ ADOPTED = Refusal(
     "an operator adopts what another program did to the table",
     "Open the channel again and send again what lies behind the committed offset.",
 )
+DROPPING = Refusal(
+    "CODE_MOVED",
+    "an operator drops the table",
+    "Open the channel again: the answer says whether the table is dropped.",
+)
 NOT_RECORDED = Refusal(
     "CODE_UNAVAILABLE", "the table's storage did not take the channel's record", "Open the channel again in a moment."
 )

@@ -212,7 +212,8 @@ class Elections:
 
     async def _serve(self, table: str) -> None:
         try:
-            await self._ownerships.serve(table, self._doubt)
+            if await self._ownerships.serve(table, self._doubt):
+                self._created.set()  # the listing still has it
         finally:
             self._state.adoptions.refuse_adoption(table)
             del self._serving[table]

@@ -23,7 +23,7 @@ from headgate_coordinator.tables.service_policy import ServicePolicy
 from headgate_coordinator.tables.storage import TableStorage
 from headgate_runtime.world import World
 from headgate_tables.backoff import Backoff
-from headgate_tables.errors import DeposedError, OperatorNeeded, TablesError
+from headgate_tables.errors import DeposedError, OperatorNeeded, TableDroppedError, TablesError
 
 PAUSES = Backoff(first=0.2, longest=5.0)
 """Between tries to open a table: each costs a few reads, and a fence when it succeeds (rule R5)."""
@@ -70,8 +70,9 @@ class Ownerships:
             settings.service_interval, CompactionPolicy(settings.compaction_timeout, settings.compaction_pause)
         )
 
-    async def serve(self, table: str, owned: Callable[[], None]) -> None:
-        """Owns the table again and again, until it is drained, cancelled, or another coordinator's.
+    async def serve(self, table: str, owned: Callable[[], None]) -> bool:
+        """Owns the table again and again, until it is drained, cancelled, dropped, or another coordinator's. Returns whether it
+        was dropped.
 
         ``owned`` is called at the beginning of each ownership.
         """
@@ -82,7 +83,9 @@ class Ownerships:
                 began = clock.monotonic()
                 trouble = await self._own(table, owned)
                 if trouble is None or (isinstance(trouble, DeposedError) and not await self._is_ours(table)):
-                    return
+                    return False
+                if isinstance(trouble, TableDroppedError):
+                    return True
                 if isinstance(trouble, OperatorNeeded):  # while a folder is being deleted, the rest of it looks like damage
                     trouble = await self._blocking(lambda: self._storage.why_gone(table)) or trouble
                 before = self._state.troubles.get(table)

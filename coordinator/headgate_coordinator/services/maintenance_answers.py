@@ -8,10 +8,12 @@ from typing import Final
 from headgate_coordinator.core.operations import PlanOutcome
 from headgate_coordinator.core.stuck_slices import StuckLoad
 from headgate_proto.api.v1 import maintenance_pb2 as api
+from headgate_tables.catalog import DroppedTable
+from headgate_tables.face.log import parse_time
 from headgate_tables.face.operation import Operation, Plan
 from headgate_tables.face.owner import Ownership
 from headgate_tables.face.reader import TableReader
-from headgate_tables.face.results import AdoptResult, ArchiveResult, CleanResult, CompactResult, RestoreResult
+from headgate_tables.face.results import AdoptResult, ArchiveResult, CleanResult, CompactResult, DropResult, RestoreResult
 from headgate_tables.face.settings import SETTINGS, TableSettings
 
 _PAGE: Final = 1000
@@ -61,6 +63,23 @@ def saved(instant: str, table: TableReader) -> api.SavepointResponse:
     """Answers with all savepoints of the table. ``instant``: the one that was saved or removed, or empty."""
     details = [api.SavepointDetails(**asdict(each)) for each in table.describe_savepoints()]
     return api.SavepointResponse(instant=instant, savepoints=[each.instant for each in details], details=details)
+
+
+def dropped(done: DropResult) -> api.DropResponse:
+    """Answers with a drop, or with what one would do."""
+    return api.DropResponse(
+        dropped_ms=parse_time(done.time) if done.time else 0,
+        principal=done.by,
+        files=done.files,
+        bytes=done.bytes,
+        left=done.left,
+        left_count=done.left_count,
+    )
+
+
+def dropped_before(found: DroppedTable) -> api.DropResponse:
+    """Answers with a drop that was done before, and of which no more is known."""
+    return api.DropResponse(dropped_ms=parse_time(found.drop.time), principal=found.drop.by)
 
 
 def restored(found: RestoreResult) -> api.RestoreResponse:

@@ -11,6 +11,7 @@ from grpc.aio import ServicerContext
 from headgate_coordinator.core.refusals import ADOPTED, RESTORED
 from headgate_coordinator.leadership.coordinator_state import CoordinatorState
 from headgate_coordinator.services import maintenance_answers as answers
+from headgate_coordinator.services.drops import Drops
 from headgate_coordinator.services.following import follow_plans
 from headgate_coordinator.services.storage_calls import StorageCalls
 from headgate_coordinator.tables.committer import stuck_loads
@@ -19,7 +20,7 @@ from headgate_coordinator.tables.storage import TableStorage
 from headgate_proto.api.v1 import errors_pb2
 from headgate_proto.api.v1 import maintenance_pb2 as api
 from headgate_proto.api.v1 import maintenance_pb2_grpc as rpc
-from headgate_runtime.errors import RpcError, from_tables, rpc_error, wire_error
+from headgate_runtime.errors import RpcError, from_tables, rpc_error
 from headgate_runtime.grpc_server import principal
 from headgate_runtime.world import Clock
 from headgate_tables.errors import FixCall, ForeignWriterError, TablesError, UnsupportedTableError
@@ -217,6 +218,17 @@ class MaintenanceService(StorageCalls, rpc.MaintenanceServiceServicer):
 
         return await _asked(owned.call_table(call))
 
+    async def Drop(
+        self, request: api.DropRequest, context: ServicerContext[api.DropRequest, api.DropResponse]
+    ) -> api.DropResponse:
+        name, caller = request.table, principal(context)
+        _log_request(caller, name, "drop", table_uuid=request.table_uuid, plan_only=request.plan_only)
+        if not request.table_uuid:
+            raise rpc_error(
+                errors_pb2.CODE_INVALID_ARGUMENT, "the drop does not say which table it means", "Send the `table_uuid`, too."
+            )
+        return await _asked(Drops(self._state, self._storage, self._blocking, self._created).answer(request, caller))
+
     async def ListChannels(
         self, request: api.ListChannelsRequest, context: ServicerContext[api.ListChannelsRequest, api.ListChannelsResponse]
     ) -> api.ListChannelsResponse:
@@ -233,10 +245,13 @@ class MaintenanceService(StorageCalls, rpc.MaintenanceServiceServicer):
         return owned
 
     async def _why_not_here(self, table: str) -> errors_pb2.Error:
-        """Returns the error for a table that is not owned here. Asks the storage too: the state may not know a new table yet."""
+        """Returns the error for a table that is not owned here. Asks the storage too: the state may not know a new table yet, and
+        there was one that was dropped.
+        """
         if table in self._state.table_names or table in await _asked(self._blocking(self._storage.table_names)):
             return self._state.not_served_error(table)
-        return wire_error(errors_pb2.CODE_TABLE_NOT_FOUND, "no table of this name", "Create it, or correct the name.")
+        await _asked(self._blocking(lambda: self._storage.describe(table)))
+        return self._state.not_served_error(table)
 
 
 def _log_request(caller: str, table: str, what: str, **details: object) -> None:

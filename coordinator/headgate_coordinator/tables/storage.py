@@ -12,12 +12,13 @@ from headgate_coordinator.tables.committer import forget_idle_channels
 from headgate_coordinator.tables.guarded_clock import GuardedClock
 from headgate_coordinator.tables.work import RunService
 from headgate_runtime.world import World
-from headgate_tables.catalog import Catalog, check_name
-from headgate_tables.errors import NotATableError, TableGoneError, TablesError, UnsupportedTableError
+from headgate_tables.catalog import Catalog, DroppedTable, check_name
+from headgate_tables.errors import NotATableError, TableDroppedError, TableGoneError, TablesError, UnsupportedTableError
 from headgate_tables.face.definition import Definition
-from headgate_tables.face.log import OwnerProcess
+from headgate_tables.face.log import DropRecord, OwnerProcess
 from headgate_tables.face.owner import Table
-from headgate_tables.opening import DEFAULT_TABLE_VERSION, create_table, open_table
+from headgate_tables.face.results import DropResult
+from headgate_tables.opening import DEFAULT_TABLE_VERSION, create_table, finish_drop, open_table
 from headgate_tables.system import System
 
 DEFAULT_BUCKETS = 8
@@ -85,19 +86,25 @@ class TableStorage:
         self._catalog.test_store()
 
     def describe(self, name: str) -> DescribedTable:
-        """Returns one table. Raises NotATableError for a name without an entry, TableGoneError for an entry without its table."""
+        """Returns one table. Raises NotATableError for a name without an entry, TableGoneError for an entry without its table,
+        TableDroppedError.
+        """
         until, found = self._described.get(name, (0.0, None))
         if found is None or until < self._world.clock.monotonic():
             found = self._describe(self._open_listed(name), name)
         return found
 
     def list(self) -> tuple[list[DescribedTable], list[str]]:
-        """Returns all tables by name, and the names of tables that cannot be described now, such as one whose folder is gone."""
+        """Returns all tables by name, and the names of tables that cannot be described now, such as one whose folder is gone. One
+        that is dropped is neither, also while its files are still being deleted.
+        """
         described: list[DescribedTable] = []
         unreadable: list[str] = []
         for name in self.table_names():
             try:
                 described.append(self.describe(name))
+            except TableDroppedError:
+                continue
             except TablesError as error:
                 _log.warning("a table cannot be described", table=name, error=str(error))
                 unreadable.append(name)
@@ -106,15 +113,20 @@ class TableStorage:
     def create(self, wanted: NewTable) -> DescribedTable:
         """Creates the table, then its entry. Completes a table without an entry: an earlier creation stopped between the two.
 
-        Raises TableGoneError for an entry without its table, which may come back with all its rows. Raises TableExistsError,
-        SchemaError, OptionError and others of ``create_table``.
+        Raises TableGoneError for an entry without its table, which may come back with all its rows; TableDroppedError while the
+        files of one of this name are still being deleted. Raises TableExistsError, SchemaError, OptionError and others of
+        ``create_table``.
         """
         check_name(wanted.name)
         listed = wanted.name in self._catalog.names()
         if listed:
-            self._open_listed(wanted.name)
+            url, place = self._url_of_listed(wanted.name), self._catalog.place(wanted.name)
+        else:
+            place = self._catalog.place_of_new(wanted.name)
+            url = self._url_of_new(place)
+        before = self._catalog.dropped(wanted.name)
         table = create_table(
-            self._url_of_new(wanted.name),
+            url,
             wanted.schema,
             buckets=wanted.buckets or DEFAULT_BUCKETS,
             record_key=wanted.record_key,
@@ -124,20 +136,27 @@ class TableStorage:
             hive_style=wanted.hive_style,
             table_version=wanted.table_version or DEFAULT_TABLE_VERSION,
             exist_ok=wanted.exist_ok or not listed,
+            after_epoch=before.epoch if before is not None else 0,
             storage_options=self._options,
             system=self._system,
         )
-        self._catalog.add(wanted.name, wanted.name, wanted.creator)
+        if not listed:
+            self._catalog.add(wanted.name, place, wanted.creator)
         return self._describe(table, wanted.name)
 
     def open_owned(self, name: str, address: str, adoption: RunService | None = None) -> Table:
         """Opens and fences the table. ``address``: where programs that find the table owned can connect.
 
-        ``adoption``: a request to run before the table is owned.
+        ``adoption``: a request to run before the table is owned. Raises TableDroppedError for a table that was dropped, after all
+        that is left of it is deleted.
         """
-        if adoption is not None:
-            self._adopt(name, address, adoption)
-        table = self._open_listed(name, address)
+        try:
+            if adoption is not None:
+                self._adopt(name, address, adoption)
+            table = self._open_listed(name, address)
+        except TableDroppedError:
+            self.finish_drop(name)
+            raise
         self._describe(table, name)
         table.own()
         self._describe(table, name)  # the owner before may have changed its file groups since it was opened
@@ -148,6 +167,36 @@ class TableStorage:
     def note_version(self, name: str, table: Table) -> None:
         """From now on ``describe`` returns what this handle of the table's owner says."""
         self._describe(table, name)
+
+    def drop(self, name: str, table: Table, by: str) -> DropResult:
+        """Drops a table, from its owner's handle or one that may own it, and its entry (rule D5). Blocks until all is deleted.
+
+        After an error the table may be dropped already; the next one to open it goes on.
+        """
+        place = self._catalog.place(name)
+        self._described.pop(name, None)
+        done = table.drop(by)
+        self._forget(place, done)
+        return done
+
+    def finish_drop(self, name: str) -> None:
+        """Deletes what is left of a dropped table. Does nothing when nothing is left. Raises TablesError: some is left, still."""
+        self._described.pop(name, None)
+        try:
+            place, url = self._catalog.place(name), self._catalog.table_url(name)
+        except NotATableError:
+            return
+        done = finish_drop(url, storage_options=self._options, system=self._system)
+        if done is not None:
+            self._forget(place, done)
+            _log.info("a dropped table is deleted", table=name, dropped=done.time, by=done.by, left=done.left_count)
+
+    def dropped(self, name: str) -> DroppedTable | None:
+        """Returns the newest dropped table of this name, whose files are deleted; None when there is none."""
+        return self._catalog.dropped(name)
+
+    def _forget(self, place: str, done: DropResult) -> None:
+        self._catalog.forget(place, DroppedTable(done.table, done.epoch, DropRecord(done.time, done.by)))
 
     def adopt_new(self, name: str, address: str, call: Callable[[Table], _T]) -> _T:
         """Adopts a table under the store's root that has no entry: runs ``call`` on it, then adds its entry.
@@ -169,6 +218,12 @@ class TableStorage:
         with table:
             adoption.run(table)
 
+    def _url_of_listed(self, name: str) -> str:
+        try:
+            return self._open_listed(name).url
+        except TableDroppedError as error:
+            raise TableDroppedError(f"{error.message}, and its files are still being deleted", fix=error.fix) from error
+
     def why_gone(self, name: str) -> TableGoneError | None:
         """Returns the error if the folder of a table with an entry is gone. Returns None for any other error of the table."""
         try:
@@ -189,6 +244,8 @@ class TableStorage:
             if address:
                 return self._open(url, address)
             return open_table(url, storage_options=self._options, system=self._system)
+        except TableDroppedError:
+            raise
         except NotATableError as error:
             raise TableGoneError(
                 f"{url} holds no table any more",
@@ -214,5 +271,5 @@ class TableStorage:
         self._described[name] = self._world.clock.monotonic() + DESCRIBED_S, described
         return described
 
-    def _url_of_new(self, name: str) -> str:
-        return f"{self._catalog.url}/{name}"  # names need no URL encoding (``check_name``)
+    def _url_of_new(self, place: str) -> str:
+        return f"{self._catalog.url}/{place}"  # places need no URL encoding (``check_name``)

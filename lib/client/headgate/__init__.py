@@ -42,6 +42,7 @@ from headgate.errors import (
     RowError,
     SchemaError,
     SliceSetAsideError,
+    TableDroppedError,
     TableExistsError,
     TableNotFoundError,
     TableQuarantinedError,
@@ -53,7 +54,7 @@ from headgate.errors import (
     UnreadableTableError,
     VersionError,
 )
-from headgate.operating import ChannelSummary, Compaction, Restore
+from headgate.operating import ChannelSummary, Compaction, Restore, TableDrop
 from headgate.reading.blocking import StoredTable, open  # noqa: A004 - read as headgate.open
 from headgate.reading.scan import Scan
 from headgate.status import Status
@@ -93,6 +94,8 @@ __all__ = [
     "Status",
     "StoredTable",
     "Table",
+    "TableDrop",
+    "TableDroppedError",
     "TableExistsError",
     "TableInfo",
     "TableNotFoundError",

@@ -164,9 +164,9 @@ class Headgate:
         answer = await asked.call(lambda stub: stub.Status, lambda _: request, self.timeout)
         return Status.from_wire(answer)
 
-    async def open_channel(self, table: str, channel: str) -> ChannelRunner:
+    async def open_channel(self, table: TableInfo, channel: str) -> ChannelRunner:
         """Opens a channel, which ends with the connection at the latest."""
-        shared = SharedChannel(table, channel, self.encoder, self.in_flight_bytes)
+        shared = SharedChannel(table.name, channel, self.encoder, self.in_flight_bytes, table.uuid)
         runner = ChannelRunner(shared, self.coordinators, self.transport, self.system)
         self._runners = [*(known for known in self._runners if not known.is_finished), runner]
         await runner.open(self.tasks, self.timeout)
@@ -177,7 +177,7 @@ class Table(Operated, ReadableByName):
     """A table to write to, to read and to operate. ``info`` is its definition."""
 
     def __init__(self, headgate: Headgate, info: TableInfo) -> None:
-        super().__init__(headgate, info.name)
+        super().__init__(headgate, info.name, info.uuid)
         self.headgate, self.info = headgate, info
 
     def channel(self, name: str) -> "Channel":
@@ -217,7 +217,7 @@ class Channel:
         await self.close("queryable" if kind is None else None)
 
     async def open(self) -> Self:
-        self._runner = await self._headgate.open_channel(self._table.name, self.name)
+        self._runner = await self._headgate.open_channel(self._table, self.name)
         return self
 
     @property

@@ -11,7 +11,7 @@ from headgate.credentials import Tls
 from headgate.definition import Columns, Listing, TableInfo
 from headgate.encoding import Compression
 from headgate.loop_thread import LoopThread
-from headgate.operating import ChannelSummary, Compaction, Restore
+from headgate.operating import ChannelSummary, Compaction, Restore, TableDrop
 from headgate.reading.blocking import ReadableByName
 from headgate.schemas import SchemaLike
 from headgate.status import Status
@@ -193,6 +193,15 @@ class Table(ReadableByName):
         is sent once, because a second restore would undo commits made after the first.
         """
         return self._thread.run(self._core.restore(instant, plan_only=plan_only))
+
+    def drop(self, *, plan_only: bool = False) -> TableDrop:
+        """Deletes the table, for good, savepoints too: ``hg.table("orders").drop()``. ``plan_only``: returns what would go.
+
+        Its channels end with TableDroppedError. Files in its folder that are not the table's stay, and ``left`` names them. A new
+        table of the name may follow at once; this object never drops that one. Needs the right admin. Raises InvalidArgumentError
+        when another table has the name now.
+        """
+        return self._thread.run(self._core.drop(plan_only=plan_only))
 
     def configure(self, settings: Mapping[str, str] | None = None, *, unset: Sequence[str] = ()) -> dict[str, str]:
         """Changes settings of the table, and returns all; without an argument it only returns them.

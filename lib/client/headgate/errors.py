@@ -16,6 +16,7 @@ HeadgateError
 │   ├── TooLargeError                one row or batch exceeds the limit of a message
 │   ├── QuotaError                   a quota of the principal is used up; the message names it
 │   ├── TableNotFoundError
+│   │   └── TableDroppedError            there was one; the message says when it was dropped, and by whom
 │   ├── RangeGoneError               the past that a scan asks for was cleaned away; the message names what is left
 │   ├── TableExistsError
 │   └── ClosedError                  the connection or channel is closed
@@ -182,6 +183,10 @@ class TableNotFoundError(FixCall):
     """The cluster has no table of this name."""
 
 
+class TableDroppedError(TableNotFoundError):
+    """The table was dropped; the message says when, and by whom. Its rows are gone; a new table of its name is another one."""
+
+
 class RangeGoneError(FixCall):
     """The past that a scan asks for was archived or cleaned away; the message names the oldest point that is left."""
 
@@ -250,6 +255,7 @@ _BY_CODE: dict[int, type[HeadgateError]] = {
     wire.CODE_TOO_LARGE: TooLargeError,
     wire.CODE_QUOTA: QuotaError,
     wire.CODE_TABLE_NOT_FOUND: TableNotFoundError,
+    wire.CODE_TABLE_DROPPED: TableDroppedError,
     wire.CODE_TABLE_EXISTS: TableExistsError,
     wire.CODE_CHANNEL_TAKEN_OVER: ChannelTakenOverError,
     wire.CODE_CHANNEL_FORBIDDEN: ChannelForbiddenError,

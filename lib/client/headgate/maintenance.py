@@ -103,6 +103,11 @@ class Maintenance:
         coordinators = self._connection.coordinators
         return await coordinators.retry(lambda _: coordinators.try_each(to_owner), self._connection.timeout, patient=True)
 
+    async def drop(self, table_uuid: str, *, plan_only: bool = False) -> api.DropResponse:
+        """Drops the table of this name and id, for good. ``plan_only``: answers what would be deleted."""
+        request = api.DropRequest(table=self._table, table_uuid=table_uuid, plan_only=plan_only)
+        return await self._call(lambda stub: stub.Drop, request)
+
     async def adopt(
         self, *, buckets: int | None = None, roll_back: bool = False, remove_metadata_table: bool = False
     ) -> api.AdoptResponse:

@@ -37,6 +37,22 @@ class Restore:
 
 
 @dataclass(frozen=True, slots=True)
+class TableDrop:
+    """What ``drop`` did, or with ``plan_only`` would do. ``at``: when the table was dropped, in UTC; None with ``plan_only``.
+
+    ``by``: the principal; ``files``, ``bytes``: data files that this call deleted. ``left``: paths, from the table's folder, of
+    files and folders that are not the table's and stay there: of ``left_count`` the first.
+    """
+
+    at: datetime.datetime | None
+    by: str
+    files: int
+    bytes: int
+    left: tuple[str, ...]
+    left_count: int
+
+
+@dataclass(frozen=True, slots=True)
 class ChannelSummary:
     """A channel that a table remembers. ``committed_offset``: rows up to it are committed; ``principal``: who may open it.
 
@@ -67,8 +83,9 @@ def channel_summary(said: api.ChannelSummary) -> ChannelSummary:
 class Operated:
     """A table that can be operated."""
 
-    def __init__(self, connection: ClusterConnection, table: str) -> None:
+    def __init__(self, connection: ClusterConnection, table: str, uuid: str) -> None:
         self._maintenance = Maintenance(connection, table)
+        self._uuid = uuid
 
     async def compact(self) -> Compaction:
         ended: Sequence[api.CompactedPlan] = ()
@@ -94,6 +111,11 @@ class Operated:
     async def restore(self, instant: str, *, plan_only: bool = False) -> Restore:
         said = await self._maintenance.restore(instant, plan_only=plan_only)
         return Restore(said.instant, tuple(said.undone), said.files, said.cancelled_plans)
+
+    async def drop(self, *, plan_only: bool = False) -> TableDrop:
+        said = await self._maintenance.drop(self._uuid, plan_only=plan_only)
+        at = datetime.datetime.fromtimestamp(said.dropped_ms / 1000, datetime.UTC) if said.dropped_ms else None
+        return TableDrop(at, said.principal, said.files, said.bytes, tuple(said.left), said.left_count)
 
     async def configure(self, settings: Mapping[str, str] | None = None, *, unset: Sequence[str] = ()) -> dict[str, str]:
         said = await self._maintenance.configure(settings or {}, unset)

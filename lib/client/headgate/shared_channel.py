@@ -34,10 +34,13 @@ _KEPT = "Buffered rows are kept and still being sent: wait again, or end the pro
 
 
 class SharedChannel:
-    """Made on the event loop. ``last_ending``: why the last stream ended; ``refused_for_now``: why rows are refused for now."""
+    """Made on the event loop. ``uuid``: of the table that is meant, so that no later one of its name gets the rows (rule D8).
+    ``last_ending``: why the last stream ended; ``refused_for_now``: why rows are refused for now.
+    """
 
-    def __init__(self, table: str, name: str, encoder: Encoder, limit: int) -> None:
+    def __init__(self, table: str, name: str, encoder: Encoder, limit: int, uuid: str = "") -> None:
         self.table = table
+        self.uuid = uuid
         self.name = name
         self.encoder = encoder
         self.state = ChannelState(limit)

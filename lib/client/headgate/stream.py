@@ -73,7 +73,9 @@ class Stream:
     async def _send(self, call: "Call") -> None:
         """Sends until the stream ends; ``_receive`` reports why it did."""
         channel = self._channel
-        opening = ingest_pb2.OpenChannel(table=channel.table, channel=channel.name, incarnation=channel.state.incarnation)
+        opening = ingest_pb2.OpenChannel(
+            table=channel.table, channel=channel.name, incarnation=channel.state.incarnation, table_uuid=channel.uuid
+        )
         try:
             await call.write(ingest_pb2.AppendRequest(open=opening))
             while True:

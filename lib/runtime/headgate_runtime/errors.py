@@ -147,6 +147,10 @@ _BY_CLASS: Final[dict[str, _ForClients]] = {
     "TableExistsError": _ForClients(
         errors_pb2.CODE_TABLE_EXISTS, "there is a table of this name", "Pass exist_ok, or choose another name."
     ),
+    "TableDroppedError": _ForClients(
+        errors_pb2.CODE_TABLE_DROPPED,
+        fix="Create a new table of this name once its files are deleted; it begins without rows and offsets.",
+    ),
     "UnsupportedTableError": _FOREIGN,
     "TableOwnedError": _FOREIGN,
     "ForeignWriterError": _FOREIGN,
@@ -171,6 +175,7 @@ _STATUS: Final[dict[CodeValue, grpc.StatusCode]] = {
     errors_pb2.CODE_QUOTA: grpc.StatusCode.RESOURCE_EXHAUSTED,
     errors_pb2.CODE_TABLE_NOT_FOUND: grpc.StatusCode.NOT_FOUND,
     errors_pb2.CODE_TABLE_EXISTS: grpc.StatusCode.ALREADY_EXISTS,
+    errors_pb2.CODE_TABLE_DROPPED: grpc.StatusCode.NOT_FOUND,
     errors_pb2.CODE_OFFSET_OVERLAP: grpc.StatusCode.FAILED_PRECONDITION,
     errors_pb2.CODE_OFFSET_GAP: grpc.StatusCode.FAILED_PRECONDITION,
     errors_pb2.CODE_AFTER_FAILED_BATCH: grpc.StatusCode.FAILED_PRECONDITION,

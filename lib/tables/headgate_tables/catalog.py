@@ -1,4 +1,10 @@
-"""The tables of a store: one create-only entry ``.headgate/tables/<name>`` for each, under the root that a cluster is given.
+"""The tables of a store: one create-only entry ``.headgate/tables/<place>`` for each, under the root that a cluster is given.
+
+A *place* is the table's name, and after a drop ``<name>~2``, ``<name>~3`` and so on: a table that is made again lies in another
+folder and has another entry, so that a process that still drops the old one, or writes to it,
+never touches the new one (rule D8).
+A place that was taken stays so by ``.headgate/dropped/<place>``, JSON ``{"format": 1, "table": <its id>, "epoch": <its last>,
+"time", "by"}``: epochs of the name's next table go on above it, so that messages about the old one are older than all about it.
 
 An entry is JSON, ``{"format": 1, "path": <the table's folder under the root>, "creator": <the principal that made it>}``; without
 ``creator`` it is not known who made the table. The entry comes after the table itself, so what is listed can be opened.
@@ -10,6 +16,9 @@ from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import quote
 
+from headgate_tables.commitlog.records import DropRecord
+from headgate_tables.commitlog.times import parse_time
+from headgate_tables.commitlog.tombstone import dropped_error
 from headgate_tables.commitlog.win import create_for_certain
 from headgate_tables.errors import CorruptFileError, NotATableError, OptionError, TableExistsError, UnsupportedTableError
 from headgate_tables.storage.open import open_store
@@ -19,9 +28,11 @@ from headgate_tables.system import System
 
 FORMAT = 1
 FOLDER = ".headgate/tables"
+DROPPED = ".headgate/dropped"
 PROBES = ".headgate/probes"
 MAX_NAME = 128
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+_PLACE = re.compile(r"([A-Za-z0-9][A-Za-z0-9_.-]*)(?:~([1-9][0-9]{0,8}))?")
 
 
 def check_name(name: str) -> None:
@@ -31,6 +42,14 @@ def check_name(name: str) -> None:
             f"{name[:MAX_NAME]!r} is not a table name",
             fix=f"Use letters, digits, '_', '-' and '.', beginning with a letter or digit; at most {MAX_NAME}.",
         )
+
+
+class DroppedTable(NamedTuple):
+    """The newest table of a name that was dropped. ``table``: its own id, as text; ``epoch``: its last one."""
+
+    table: str
+    epoch: int
+    drop: DropRecord
 
 
 class _Entry(NamedTuple):
@@ -54,7 +73,16 @@ class Catalog:
 
     def names(self) -> list[str]:
         """All tables, sorted. Raises StoreUnavailableError, StoreDeniedError."""
-        return sorted(name for name in self._store.list_folder(FOLDER).files if len(name) <= MAX_NAME and _NAME.fullmatch(name))
+        return sorted({place[0] for name in self._store.list_folder(FOLDER).files if (place := _read_place(name)) is not None})
+
+    def place_of_new(self, name: str) -> str:
+        """Where a table of this name is to be made: no table has been there, as far as the catalog knows. Costs a listing.
+
+        Raises OptionError.
+        """
+        check_name(name)
+        taken = self._places(DROPPED, name)
+        return f"{name}~{taken[-1] + 1}" if taken else name
 
     def test_store(self) -> None:
         """Tests that tables can be created here: about 14 requests, of which nothing stays.
@@ -64,7 +92,8 @@ class Catalog:
         probe(self._store, PROBES, self._system)
 
     def add(self, name: str, path: str, creator: str = "") -> None:
-        """Enters a table that exists in the folder ``path`` under the root; entering the same path again changes nothing.
+        """Enters a table that exists in the folder ``path`` under the root; entering the same path again changes nothing. For
+        tables that are made here, the path is a place of the name (``place_of_new``).
 
         ``creator``: the principal that made it, if it is known.
 
@@ -73,15 +102,18 @@ class Catalog:
         """
         check_name(name)
         _check_path(path)
+        place = path if (read := _read_place(path)) is not None and read[0] == name else name
+        if self._store.size(f"{DROPPED}/{place}") is not None:
+            raise OptionError(f"a table {name} that lay in {place} was dropped", fix="Enter the table under another name.")
         entry = {"format": FORMAT, "path": path} | ({"creator": creator} if creator else {})
         content = json.dumps(entry, ensure_ascii=False).encode()
-        outcome = create_for_certain(self._store, self._system.clock, f"{FOLDER}/{name}", content, durable=True)
-        if outcome is Outcome.EXISTS and (found := self._entry(name).path) != path:
+        outcome = create_for_certain(self._store, self._system.clock, f"{FOLDER}/{place}", content, durable=True)
+        if outcome is Outcome.EXISTS and (found := self._entry_at(place).path) != path:
             raise TableExistsError(f"{name} is there already, in {found}", fix="Choose another name.")
 
     def table_url(self, name: str) -> str:
         """The address for ``open_table``. Raises OptionError for an invalid name, NotATableError for one without an entry,
-        CorruptFileError, UnsupportedTableError.
+        TableDroppedError when there was one, CorruptFileError, UnsupportedTableError.
         """
         check_name(name)
         path = self._entry(name).path
@@ -94,17 +126,85 @@ class Catalog:
 
     def entry_url(self, name: str) -> str:
         """Where the entry of the table lies; deleting it makes the catalog forget the table."""
-        return f"{self._store.url}/{FOLDER}/{name}"
+        return f"{self._store.url}/{FOLDER}/{self._place(name)}"
+
+    def place(self, name: str) -> str:
+        """Where the table's entry lies now. Raises NotATableError, TableDroppedError."""
+        check_name(name)
+        place = self._place(name)
+        self._entry_at(place)
+        return place
+
+    def dropped(self, name: str) -> DroppedTable | None:
+        """The newest table of this name that was dropped; None when none ever was. Raises CorruptFileError."""
+        check_name(name)
+        taken = self._places(DROPPED, name)
+        if not taken:
+            return None
+        place = name if taken[-1] == 1 else f"{name}~{taken[-1]}"
+        try:
+            data = self._store.get(f"{DROPPED}/{place}").to_pybytes()
+        except FileNotFoundError:
+            return None  # an operator has just removed it
+        return _decode_dropped(data, f"{self._store.url}/{DROPPED}/{place}")
+
+    def forget(self, place: str, dropped: DroppedTable) -> None:
+        """Takes the entry of a table out whose files are deleted. The place is never used again. Repeatable."""
+        drop = dropped.drop
+        content = {"format": FORMAT, "table": dropped.table, "epoch": dropped.epoch, "time": drop.time, "by": drop.by}
+        encoded = json.dumps(content, ensure_ascii=False).encode()
+        create_for_certain(self._store, self._system.clock, f"{DROPPED}/{place}", encoded, durable=True)
+        self._store.delete([f"{FOLDER}/{place}"])
 
     def _entry(self, name: str) -> _Entry:
-        entry = f"{FOLDER}/{name}"
+        return self._entry_at(self._place(name))
+
+    def _place(self, name: str) -> str:
+        """The first place of the name, unless only a later one has an entry."""
+        if self._store.size(f"{FOLDER}/{name}") is not None:
+            return name
+        numbers = self._places(FOLDER, name)
+        return f"{name}~{numbers[-1]}" if numbers and numbers[-1] > 1 else name
+
+    def _places(self, folder: str, name: str) -> list[int]:
+        """Numbers of the places of the name that the folder has, sorted; its first one is 1."""
+        found = (_read_place(each) for each in self._store.list_folder(folder).files if each.startswith(name))
+        return sorted(place[1] for place in found if place is not None and place[0] == name)
+
+    def _entry_at(self, place: str) -> _Entry:
         try:
-            data = self._store.get(entry).to_pybytes()
+            data = self._store.get(f"{FOLDER}/{place}").to_pybytes()
         except FileNotFoundError as error:
+            name = place.partition("~")[0]
+            if (dropped := self.dropped(name)) is not None:
+                raise dropped_error(dropped.drop) from error
             raise NotATableError(
                 f"there is no table {name} under {self._store.url}", fix="Check the name, or create the table."
             ) from error
-        return _decode(data, self.entry_url(name))
+        return _decode(data, f"{self._store.url}/{FOLDER}/{place}")
+
+
+def _read_place(text: str) -> tuple[str, int] | None:
+    """Name and number of a place; None for what is none."""
+    found = _PLACE.fullmatch(text)
+    if found is None or len(found[1]) > MAX_NAME or found[2] == "1":
+        return None
+    return found[1], int(found[2] or 1)
+
+
+def _decode_dropped(data: bytes, where: str) -> DroppedTable:
+    try:
+        content = json.loads(data)
+        if content["format"] > FORMAT:
+            raise UnsupportedTableError(f"{where} has format {content['format']}", fix="Upgrade headgate-tables.")
+        table, time, by = (content[key] for key in ("table", "time", "by"))
+        epoch = content["epoch"]
+        if not all(isinstance(each, str) for each in (table, time, by)) or type(epoch) is not int:
+            raise TypeError("neither text nor number")
+        parse_time(time)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CorruptFileError(f"{where} does not say which table was dropped", fix="Restore it from a copy.") from error
+    return DroppedTable(table, epoch, DropRecord(time, by))
 
 
 def _decode(data: bytes, where: str) -> _Entry:

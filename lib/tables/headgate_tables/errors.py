@@ -20,6 +20,7 @@ TablesError
 │   ├── OptionError              an argument is out of its range or contradicts another
 │   ├── RangeGoneError           the past that is asked for was archived or cleaned away
 │   ├── NotATableError           no Hudi table at this place
+│   │   └── TableDroppedError        there was one; the message says when it was dropped, and by whom
 │   ├── TableExistsError         there is a table already
 │   │   └── OtherDefinitionError     with another definition than is asked for
 │   └── TransactionError         commit out of order, or use after its end
@@ -125,6 +126,10 @@ class RangeGoneError(FixCall):
 
 class NotATableError(FixCall):
     """No Hudi table at this place."""
+
+
+class TableDroppedError(NotATableError):
+    """The table was dropped; the message says when, and by whom. Its files are deleted, or are being deleted (rule D5)."""
 
 
 class TableExistsError(FixCall):

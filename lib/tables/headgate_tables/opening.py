@@ -25,6 +25,7 @@ __all__ = [
     "compaction_task",
     "create_table",
     "define",
+    "finish_drop",
     "open_folder",
     "open_table",
     "read_schema",
@@ -46,6 +47,7 @@ def _with_definition(make: Callable[_Arguments, Definition]) -> Callable[_Argume
 
 create_table = _with_face(hudi.create_table)
 open_table = _with_face(hudi.open_table)
+finish_drop = hudi.finish_drop
 define = _with_definition(HudiDefinition)
 """A table's definition from its fields, as its owner sends them; the schema with ``read_schema``."""
 

@@ -6,8 +6,16 @@ from pathlib import Path
 import pytest
 
 from headgate_tables import hudi
-from headgate_tables.catalog import Catalog
-from headgate_tables.errors import CorruptFileError, NotATableError, OptionError, TableExistsError, UnsupportedTableError
+from headgate_tables.catalog import Catalog, DroppedTable
+from headgate_tables.commitlog.records import DropRecord
+from headgate_tables.errors import (
+    CorruptFileError,
+    NotATableError,
+    OptionError,
+    TableDroppedError,
+    TableExistsError,
+    UnsupportedTableError,
+)
 from headgate_tables.system import System
 from support.tables import SCHEMA, rows
 
@@ -121,3 +129,47 @@ def test_an_entry_with_fields_of_a_later_version_is_read(catalog: Catalog, root:
     catalog.add("orders", "orders")
     (root / ".headgate/tables/orders").write_text('{"format": 1, "path": "orders", "colour": "red"}')
     assert catalog.table_url("orders").endswith("/orders")
+
+
+def test_d8_a_place_is_never_used_twice_and_a_late_drop_takes_no_other_entry_out(catalog: Catalog, root: Path) -> None:
+    first, second = (DroppedTable(f"id-{n}", 7, DropRecord(f"2026112510203000{n}", "ann")) for n in (1, 2))
+    assert (catalog.place_of_new("orders"), catalog.dropped("orders")) == ("orders", None)
+    catalog.add("orders", "orders")
+    catalog.add("orders-new", "orders-new")
+    catalog.forget("orders", first)
+    assert catalog.names() == ["orders-new"]
+    assert catalog.dropped("orders") == first
+    for look in (catalog.table_url, catalog.place, catalog.creator):
+        with pytest.raises(TableDroppedError, match="was dropped at 2026-11-25 10:20:30 UTC by ann"):
+            look("orders")
+    with pytest.raises(OptionError, match="was dropped"):
+        catalog.add("orders", "orders")
+    assert catalog.place_of_new("orders") == "orders~2"
+    catalog.add("orders", "orders~2", "ben")
+    catalog.forget("orders", first)  # a coordinator that slept in the middle of the drop
+    assert catalog.names() == ["orders", "orders-new"]
+    assert (catalog.place("orders"), catalog.creator("orders")) == ("orders~2", "ben")
+    assert catalog.table_url("orders").endswith("/orders~2")
+    catalog.forget("orders~2", second)
+    assert catalog.dropped("orders") == second
+    assert catalog.place_of_new("orders") == "orders~3"
+    assert catalog.place_of_new("orders-new") == "orders-new"
+    assert catalog.dropped("nobody") is None
+
+
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        ('{"format": 2}', UnsupportedTableError),
+        ("[]", CorruptFileError),
+        ('{"format": 1, "table": "x", "time": "yesterday", "by": ""}', CorruptFileError),
+        ('{"format": 1, "table": "x", "time": "20261125102030001", "by": 7}', CorruptFileError),
+    ],
+)
+def test_a_record_of_a_drop_that_says_nothing_is_refused(
+    catalog: Catalog, root: Path, content: str, error: type[Exception]
+) -> None:
+    (root / ".headgate/dropped").mkdir(parents=True)
+    (root / ".headgate/dropped/orders").write_text(content)
+    with pytest.raises(error):
+        catalog.dropped("orders")

@@ -47,6 +47,7 @@ class SlotKind(enum.StrEnum):
     ARCHIVE = "ARCHIVE"
     ADOPT = "ADOPT"
     SLICE = "SLICE"
+    DROP = "DROP"
 
 
 class Effects(NamedTuple):

@@ -15,6 +15,7 @@ from headgate_tables.commitlog.slot import Body, Slot
 from headgate_tables.commitlog.state import LogState
 from headgate_tables.commitlog.tail import read_boundary, read_state
 from headgate_tables.commitlog.times import TimeGenerator
+from headgate_tables.commitlog.tombstone import dropped_error, read_tombstone
 from headgate_tables.commitlog.win import win
 from headgate_tables.errors import (
     CorruptFileError,
@@ -124,6 +125,8 @@ class Claim:
         boundary = read_boundary(self.store, self.layout)
         self.state, self.unfolded = read_state(self.store, self.layout)
         _check_boundary(boundary, self.state)
+        if self.state.dropped is not None:
+            raise dropped_error(self.state.dropped)
         owner = self.state.owner
         if owner is not None and owner.kind == "cluster" and self._owner.kind != "cluster" and not self._take_over:
             raise TableOwnedError(
@@ -142,6 +145,8 @@ class Claim:
 
     def append(self, body: Body) -> Slot:
         """Wins the next slot in this epoch. Raises DeposedError, OutcomeUnknownError; another error has decided nothing."""
+        if self.state.dropped is not None:
+            raise dropped_error(self.state.dropped)
         slot = self._slot(body, self.state.epoch)
         if not self._win(slot):
             self._deposed = True
@@ -185,7 +190,12 @@ class Claim:
         return Slot(self.state.n + 1, epoch, self.system.ids.token(), self.state.last_hash, body)
 
     def _deposed_error(self) -> DeposedError:
-        owner = read_state(self.store, self.layout)[0].owner
+        tombstone = read_tombstone(self.store, self.layout)
+        state = read_state(self.store, self.layout)[0] if tombstone is None else None
+        if drop := (tombstone.drop if tombstone else state and state.dropped):
+            error = dropped_error(drop)
+            return DeposedError(error.message, fix=error.fix)
+        owner = state and state.owner
         return DeposedError(
             f"{owner.describe() if owner else 'another process'} took the table over",
             fix="Nothing that was returned as committed is lost. Open the table again to write; one process at a time can.",

@@ -205,6 +205,16 @@ class CommitLog:
             self._unpublished.publish_own(slot)
         return time
 
+    def drop(self, body: ServiceBody) -> None:
+        """Wins a DROP slot, after which this handle and all others write no slot (rule D5). Publishes nothing: all files go.
+
+        Raises TableDroppedError when the table was dropped before, DeposedError, OutcomeUnknownError, and as ``fence``.
+        """
+        self.fence()
+        time = self._claim.times.next()
+        self._reservations.end_all()
+        self._append(replace(body, time=time, reserved=[], min_reader=FORMAT, min_writer=FORMAT))
+
     def next_time(self) -> str:
         """A time of the table's one generator (rule TM1), for a service that needs two. Raises ClockError."""
         self.own()

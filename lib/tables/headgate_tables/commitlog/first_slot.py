@@ -18,13 +18,22 @@ from headgate_tables.system import System
 
 
 def create_log(
-    store: Store, layout: LogFormat, system: System, config: Mapping[str, Json], derived: Sequence[DerivedFile]
+    store: Store,
+    layout: LogFormat,
+    system: System,
+    config: Mapping[str, Json],
+    derived: Sequence[DerivedFile],
+    *,
+    epoch: int = 0,
 ) -> None:
-    """Wins slot 0 = CONFIG and publishes what it derives. Raises TableExistsError when the slot is taken."""
+    """Wins slot 0 = CONFIG and publishes what it derives. ``epoch``: above it are those of all owners.
+
+    Raises TableExistsError when the slot is taken.
+    """
     first = LogState(layout)
     time = TimeGenerator(system.clock, first.time).next()
     body = Created(config=config, time=time, publish=encode_derived(derived))
-    slot = Slot(0, 0, system.ids.token(), first.last_hash, body)
+    slot = Slot(0, epoch, system.ids.token(), first.last_hash, body)
     if win(store, layout, system.clock, slot) is None:
         raise TableExistsError(f"{store.url} has a commit log already", fix="Open it with open_table, or choose another place.")
     try:

@@ -8,6 +8,7 @@ from headgate_tables.commitlog.layout import LogLayout
 from headgate_tables.commitlog.records import (
     OwnerProcess,
     read_channels,
+    read_drop,
     read_names_by_instant,
     read_plans,
     read_published,
@@ -21,6 +22,7 @@ from headgate_tables.commitlog.state import LogState
 def encode_fold(state: LogState) -> dict[str, Json]:
     """The whole state, as a fold holds it."""
     config: Mapping[str, Json] = {**state.config, "settings": state.settings} if state.settings else state.config
+    dropped: dict[str, Json] = {"dropped": state.dropped} if state.dropped else {}
     return {
         "n": state.n,
         "last_hash": state.last_hash,
@@ -42,6 +44,7 @@ def encode_fold(state: LogState) -> dict[str, Json]:
         "restored": state.restored,
         "stuck": state.stuck,
         "ahead": state.ahead,
+        **dropped,
     }
 
 
@@ -72,6 +75,7 @@ def decode_fold(content: Mapping[str, Json], layout: LogLayout) -> LogState:
         restored=fields.required("restored", text),
         stuck=fields.optional("stuck", read_stuck_slices) or {},  # younger than format 1, as is ``ahead``
         ahead=fields.optional("ahead", nullable(read_times_ahead)),
+        dropped=fields.optional("dropped", read_drop),
         folded=n,
     )
     fields.refuse_others()

@@ -42,6 +42,11 @@ class LogLayout:
         """The folder in which a store is probed before the log begins."""
         return f"{self.folder}/probe"
 
+    @property
+    def tombstone(self) -> str:
+        """What is left of a dropped table (rule D6). It lies outside of the root, so that a local folder loses all of that."""
+        return ".headgate-dropped"
+
     def slot_path(self, n: int) -> str:
         """Where slot ``n`` lies, from the table's root."""
         return f"{self.slots}/{number_name(n)}"

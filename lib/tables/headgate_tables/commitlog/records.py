@@ -3,6 +3,7 @@
 import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import NamedTuple, TypeAlias
 
 from headgate_tables.commitlog.fields import (
@@ -18,7 +19,7 @@ from headgate_tables.commitlog.fields import (
     text,
     texts,
 )
-from headgate_tables.commitlog.times import TimesAhead
+from headgate_tables.commitlog.times import TimesAhead, parse_time
 
 
 class DataFile(NamedTuple):
@@ -45,6 +46,18 @@ class ReplacedFile(NamedTuple):
     path: str
     was: str
     content: str
+
+
+class DropRecord(NamedTuple):
+    """A table was dropped at ``time``, an instant of the table, by the principal or user ``by``; "" when nobody said who."""
+
+    time: str
+    by: str
+
+    def describe(self) -> str:
+        """For messages: ``dropped at 2026-11-25 20:14:03 UTC by ann``."""
+        at = f"{datetime.fromtimestamp(parse_time(self.time) / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+        return f"dropped at {at} by {self.by}" if self.by else f"dropped at {at}"
 
 
 class ChannelRecord(NamedTuple):
@@ -98,6 +111,15 @@ def _read_record(value: object) -> ChannelRecord:
         if type(incarnation) is int and type(offset) is int and type(principal) is str and type(time) is int:
             return ChannelRecord(incarnation, offset, principal, time)
     raise UnfitError("does not hold a list of incarnation, offset, principal and time")
+
+
+def read_drop(value: object) -> DropRecord:
+    """Raises UnfitError."""
+    if type(value) is list and len(value) == 2:
+        time, by = value
+        if type(time) is str and type(by) is str:
+            return DropRecord(time, by)
+    raise UnfitError("does not hold a list of time and principal")
 
 
 def read_times_ahead(value: object) -> TimesAhead:

@@ -39,7 +39,7 @@ class LogState(LogFacts):
             case Offsets():
                 self._offsets(body)
             case Created():
-                self.config = dict(body.config)
+                self.config, self.epoch = dict(body.config), epoch
             case Configured():
                 self.settings = body.settings
                 self.config = {**self.config, **body.config} if body.config is not None else self.config

@@ -14,6 +14,7 @@ from headgate_tables.face.results import (
     CleanResult,
     CommitResult,
     CompactResult,
+    DropResult,
     MaintenanceResult,
     RepairResult,
     RestoreResult,
@@ -223,6 +224,9 @@ class OperatorCalls(Protocol):
 
     def accept_future_times(self) -> str:
         """Lets the table continue above times that are ahead of the clock; returns where it continues, "" when none is ahead."""
+
+    def drop(self, by: str = "", *, plan_only: bool = False) -> DropResult:
+        """Ends the table and deletes its files, none of another program's. ``by``: who wants it; "" for nobody in particular."""
 
     def repair(self) -> RepairResult:
         """Restores timeline files that were deleted, and removes archived ones that have come back."""

@@ -145,6 +145,25 @@ class RestoreResult:
 
 
 @dataclass(frozen=True, slots=True)
+class DropResult:
+    """A drop, or with ``time`` "" what it would do. ``table``: its own id. ``epoch``: its last one. ``by``: who dropped it, ""
+    when nobody said so.
+
+    ``files``, ``bytes``: data files that were deleted here; a drop that others have begun deleted some before. ``left``: paths of
+    files, and of folders, that are not the table's and stay where they are, of ``left_count`` the first.
+    """
+
+    table: str
+    epoch: int
+    time: str
+    by: str
+    files: int
+    bytes: int
+    left: Sequence[str]
+    left_count: int
+
+
+@dataclass(frozen=True, slots=True)
 class AdoptResult:
     """What another program did and the table has adopted, by instants; all empty when no other program has written.
 

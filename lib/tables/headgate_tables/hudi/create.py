@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 
 from headgate_tables.commitlog.first_slot import create_log
+from headgate_tables.commitlog.tombstone import dropped_error, read_tombstone
 from headgate_tables.errors import OptionError, OtherDefinitionError, TableExistsError
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.differing import differences
@@ -39,19 +40,19 @@ def create_table(
     url_encode: bool = True,
     table_version: int = DEFAULT_TABLE_VERSION,
     exist_ok: bool = False,
+    after_epoch: int = 0,
     storage_options: Mapping[str, str] | None = None,
     system: System | None = None,
 ) -> Table:
-    """Creates a merge-on-read table with a simple bucket index.
+    """Creates a merge-on-read table with a simple bucket index. ``name`` defaults to the last part of ``url``.
 
     ``url``: a folder or a prefix of a bucket, as ``open_store`` takes it. ``ordering``: the column whose larger value wins (event
-    time); without one the later write wins (commit time). ``buckets``: file groups a partition, fixed for good. ``name``
-    defaults to the last part of ``url``. ``table_version``: Hudi's, 8 (read by Hudi 1.0 and newer) or 9 (by 1.1 and newer).
-    ``exist_ok`` opens a table that is there with the same definition, in whatever version it is. A timestamp that orders the
-    rows is stored in microseconds.
+    time); without one the later write wins (commit time). ``buckets``: file groups a partition, fixed for good.
+    ``table_version``: Hudi's, 8 (read by Hudi 1.0 and newer) or 9 (by 1.1 and newer). ``exist_ok`` opens one that is there with
+    the same definition, in any version. ``after_epoch``: of a dropped table that had the name, the last (rule D8). A timestamp
+    that orders the rows is stored in microseconds.
 
-    Raises TableExistsError, with ``exist_ok`` OtherDefinitionError; SchemaError, UnsupportedTypeError, OptionError,
-    UnsafeStoreError.
+    Raises TableExistsError or OtherDefinitionError, TableDroppedError, UnsupportedTypeError, and other TablesErrors of the call.
     """
     system = system or System.real()
     store = open_store(url, storage_options, system.ids)
@@ -75,12 +76,14 @@ def create_table(
     def reopen() -> Table:
         return open_table(url, storage_options=storage_options, system=system)
 
+    if (tombstone := read_tombstone(store, LOG_LAYOUT)) is not None:
+        raise dropped_error(tombstone.drop)
     if store.size(PROPERTIES_PATH) is not None or store.size(LOG_LAYOUT.slot_path(0)) is not None:
         return _existing(reopen(), definition, exist_ok=exist_ok)
     probe(store, LOG_LAYOUT.probes, system)
-    properties = render(properties_of(definition), "Created by Headgate")
+    derived = [(TIMELINE_MARKER, b""), (PROPERTIES_PATH, render(properties_of(definition), "Created by Headgate"))]
     try:
-        create_log(store, LOG_LAYOUT, system, definition.encode(), [(TIMELINE_MARKER, b""), (PROPERTIES_PATH, properties)])
+        create_log(store, LOG_LAYOUT, system, definition.encode(), derived, epoch=after_epoch)
     except TableExistsError:
         return _existing(reopen(), definition, exist_ok=exist_ok)
     return reopen()

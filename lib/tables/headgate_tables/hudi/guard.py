@@ -5,6 +5,7 @@ from typing import Literal
 
 from headgate_tables.commitlog.state import LogState
 from headgate_tables.commitlog.tail import read_state
+from headgate_tables.commitlog.tombstone import dropped_error, read_tombstone
 from headgate_tables.errors import (
     ForeignWriterError,
     MetadataTableError,
@@ -70,8 +71,10 @@ def _refuse_metadata(properties: Mapping[str, str]) -> None:
 
 
 def check_there(store: Store) -> None:
-    """Raises TableGoneError when slot 0 is missing, which exists as long as the table does."""
+    """Raises TableGoneError when slot 0 is missing, which exists as long as the table does; TableDroppedError."""
     if store.size(LOG_LAYOUT.slot_path(0)) is None:
+        if (tombstone := read_tombstone(store, LOG_LAYOUT)) is not None:
+            raise dropped_error(tombstone.drop)
         raise TableGoneError(
             f"{store.url} holds no table any more", fix="Move the table's folder back, or mount its disk; writing then continues."
         )

@@ -8,6 +8,7 @@ from headgate_tables.commitlog.commit_log import CommitLog
 from headgate_tables.commitlog.first_slot import lost_first_slot
 from headgate_tables.commitlog.publish import given_up
 from headgate_tables.commitlog.records import DataFile, OwnerProcess
+from headgate_tables.commitlog.tombstone import dropped_error, read_tombstone
 from headgate_tables.errors import CorruptFileError, NotATableError, UnsupportedTableError
 from headgate_tables.hudi.definition import Definition, Layout
 from headgate_tables.hudi.guard import check_features
@@ -26,10 +27,11 @@ class Opened:
     """Reads and never writes. ``log`` and ``definition`` are None for a table that another program made, until it is adopted.
 
     ``damage``: why a table of ours has no log here; readers need no slot, so damaged slots only keep it from being written.
+    A table that was dropped cannot be opened, also while its files are still being deleted (rule D5).
     """
 
     def __init__(self, store: Store, system: System, owner: OwnerProcess | None, *, take_over: bool) -> None:
-        """Raises NotATableError, UnsupportedTableError, CorruptFileError."""
+        """Raises NotATableError, TableDroppedError, UnsupportedTableError, CorruptFileError."""
         self.store = store
         self.system = system
         self._owner = owner or OwnerProcess("library", system.host, system.pid)
@@ -37,6 +39,7 @@ class Opened:
         self.process = ""
         ours = store.size(LOG_LAYOUT.slot_path(0)) is not None
         self.log, self.damage = self._load_log() if ours else (None, lost_first_slot(store, LOG_LAYOUT))
+        self._check_dropped()
         where = f"{store.url}/{PROPERTIES_PATH}"
         self.properties, self.layout = self._read_layout(where)
         self.definition: Definition | None = None
@@ -56,6 +59,15 @@ class Opened:
     def is_utc(self) -> bool:
         """Whether the times of the timeline are in UTC, as those of every table of ours are."""
         return self.log is not None or self.properties.get(TIMEZONE_KEY, "LOCAL").upper() == "UTC"
+
+    def _check_dropped(self) -> None:
+        """Of a dropped table the log is deleted last, so that one without a log, or with a part of one, may have a tombstone."""
+        if self.log is not None:
+            drop = self.log.state.dropped
+        else:
+            drop = found.drop if (found := read_tombstone(self.store, LOG_LAYOUT)) is not None else None
+        if drop is not None:
+            raise dropped_error(drop)
 
     def check_damage(self) -> None:
         """Raises CorruptFileError when slots are damaged."""

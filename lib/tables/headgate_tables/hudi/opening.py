@@ -3,12 +3,23 @@
 from collections.abc import Mapping
 
 from headgate_tables.commitlog.records import OwnerProcess
+from headgate_tables.face.results import DropResult
 from headgate_tables.hudi.guard import MetadataTable
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.opened import Opened
+from headgate_tables.hudi.services import dropping
 from headgate_tables.hudi.table import Table
 from headgate_tables.storage.open import open_store
 from headgate_tables.system import System
+
+
+def finish_drop(url: str, *, storage_options: Mapping[str, str] | None = None, system: System | None = None) -> DropResult | None:
+    """Deletes what is left of a table that was dropped at this place, perhaps by another process; None for any other place.
+
+    Returns the same when nothing is left to do. Raises StoreUnavailableError, StoreDeniedError; the rest is done the next time.
+    """
+    system = system or System.real()
+    return dropping.finish(open_store(url, storage_options, system.ids, anchor=LOG_LAYOUT.root), system.clock)
 
 
 def open_table(
@@ -27,7 +38,7 @@ def open_table(
     ``owner``: how others see this handle, by default as a library process; a cluster gives ``OwnerProcess("cluster", host, pid,
     address)``, may then take tables from other clusters, and keeps the library away from its own.
 
-    Raises NotATableError, UnsupportedTableError, CorruptFileError.
+    Raises NotATableError, TableDroppedError, UnsupportedTableError, CorruptFileError.
     """
     system = system or System.real()
     store = open_store(url, storage_options, system.ids, anchor=LOG_LAYOUT.root)

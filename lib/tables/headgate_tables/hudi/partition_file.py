@@ -9,6 +9,8 @@ from headgate_tables.errors import CorruptFileError
 from headgate_tables.hudi.properties import parse
 
 _NAME = ".hoodie_partition_metadata"
+PARTITION_FILES = frozenset([_NAME, f"{_NAME}.parquet", f"{_NAME}.orc"])
+"""Its names in all forms."""
 
 
 def partition_file(partition: str) -> str:

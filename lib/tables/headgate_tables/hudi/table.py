@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from types import TracebackType
 
-from headgate_tables.face.results import CommitResult
+from headgate_tables.face.results import CommitResult, DropResult
 from headgate_tables.hudi.owning import TableOwner
+from headgate_tables.hudi.services import dropping
 from headgate_tables.hudi.transaction import Transaction
 
 
@@ -25,6 +26,21 @@ class Table(TableOwner):
         A delete obeys event time: it removes a row whose ordering value is not larger than its own.
         """
         return self._one_call(lambda transaction: transaction.delete(keys))
+
+    def drop(self, by: str = "", *, plan_only: bool = False) -> DropResult:
+        """Ends the table: from one slot on it is none for everybody, then its files are deleted, and none of another program's.
+
+        Savepoints, leases of readers and open plans keep nothing. Ends the handle. ``by``: who wants it, for those who look for
+        the table. ``plan_only``: returns what would be deleted. A table that another program has written to is dropped, too.
+
+        Raises TableOwnedError when a cluster owns the table, TableDroppedError, DeposedError, ClockError, OutcomeUnknownError,
+        UnsupportedTableError for a table that another program made. After a RetryLater the table may be dropped already:
+        ``finish_drop`` deletes the rest.
+        """
+        log, _ = self._opened.writable()
+        if plan_only:
+            return dropping.would_drop(self._store, log)
+        return dropping.drop(self._store, log, self._opened.system.clock, by)
 
     def close(self) -> None:
         """Ends writing through the handle; open transactions lapse. Commits do not depend on this."""

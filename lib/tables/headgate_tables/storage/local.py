@@ -23,12 +23,14 @@ from headgate_tables.storage.local_files import (
     link_new,
     make_folder,
     publish,
+    remove_if_empty,
     size_of,
     sync_file,
     sync_folder,
     unlink_if_there,
     write_new,
 )
+from headgate_tables.storage.paths import folder_of
 from headgate_tables.storage.spool import LocalSpool, local_spool
 from headgate_tables.storage.store import Buffers, FolderListing, Outcome
 from headgate_tables.storage.workers import Workers
@@ -126,7 +128,7 @@ class LocalStore:
 
     @contextlib.contextmanager
     def spool(self, path: str, staged: str) -> Iterator[LocalSpool]:
-        target, folder = self._at(path), _folder(path)
+        target, folder = self._at(path), folder_of(path)
         full = self._at(staged or f"{folder}/{TEMP_PREFIX}{self._ids.token()}".lstrip("/"))
         steps = (lambda: self._make_folder(os.path.dirname(target)), lambda: self._sync_folder(folder))
         with contextlib.ExitStack() as open_file:
@@ -180,6 +182,11 @@ class LocalStore:
                 except FileNotFoundError:
                     continue  # another process deletes in it too
 
+    def delete_empty(self, folder: str) -> None:
+        with errors_of_writes(full := self._at(folder)):
+            self._inside.check_folder(os.path.dirname(full))
+            remove_if_empty(full)
+
     def rename_folder(self, source: str, target: str) -> None:
         old, new = self._at(source), self._at(target)
         with errors_of_writes(new):
@@ -193,7 +200,7 @@ class LocalStore:
 
     def _checked_folders(self, paths: Iterable[str]) -> set[str]:
         """The folders of new files, each looked at once: a commit may write hundreds of small files into a few of them."""
-        folders = {_folder(path) for path in paths}
+        folders = {folder_of(path) for path in paths}
         for folder in folders:
             full = self._at(folder)
             with errors_of_writes(full):
@@ -201,7 +208,6 @@ class LocalStore:
         return folders
 
     def _check_once(self, full: str, checked: set[str]) -> None:
-        """Looks at a folder unless it is among ``checked``, and adds it."""
         if full not in checked:
             self._inside.check_folder(full)
             checked.add(full)
@@ -292,7 +298,3 @@ class LocalStore:
         except RetryLater:
             return False
         return True
-
-
-def _folder(path: str) -> str:
-    return path.rpartition("/")[0]

@@ -163,6 +163,15 @@ def unlink_if_there(path: str) -> None:
         os.unlink(path)
 
 
+def remove_if_empty(folder: str) -> None:
+    """Deletes a folder that holds nothing; any other, and one that is missing, stays as it is."""
+    try:
+        os.rmdir(folder)
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT, errno.ENOTDIR):
+            raise
+
+
 def size_of(entry: "os.DirEntry[str]") -> int:
     """A file that was deleted since its folder was listed counts as empty, as any name does that is gone before it is read."""
     try:

@@ -124,6 +124,9 @@ class ObjectStore:
         except AnswerError as error:
             raise failure(error, self._key(folder)) from None
 
+    def delete_empty(self, folder: str) -> None:
+        """Nothing to do: a folder is a part of names."""
+
     def rename_folder(self, source: str, target: str) -> NoReturn:
         raise _no_stage([source, target])
 

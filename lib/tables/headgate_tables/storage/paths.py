@@ -27,3 +27,8 @@ def _strange(path: str, how: str) -> CorruptFileError:
 
 
 _SHOWN = 200
+
+
+def folder_of(path: str) -> str:
+    """The folder in which the file lies; "" for the root."""
+    return path.rpartition("/")[0]

@@ -155,5 +155,8 @@ class Store(Protocol):
     def delete_folder(self, folder: str) -> None:
         """Deletes a folder with all below it; missing is a success."""
 
+    def delete_empty(self, folder: str) -> None:
+        """Deletes a folder below the root that holds nothing; any other stays as it is. Nothing to do on an object store."""
+
     def rename_folder(self, source: str, target: str) -> None:
         """Renames a folder (rule W2's path revocation); missing is a success. Only where ``stages``."""

@@ -98,6 +98,8 @@ class _CodeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Code.ValueType],
     """some rows belong to a file slice that takes none for now; send the others alone"""
     CODE_QUOTA: _Code.ValueType  # 33
     """a quota of the principal is used up; the message names it"""
+    CODE_TABLE_DROPPED: _Code.ValueType  # 34
+    """the table, or the one in which a channel was opened, was dropped; the message says when and by whom"""
     CODE_CHANNEL_TAKEN_OVER: _Code.ValueType  # 40
     """GIVE_UP
     a newer producer of this name; never retried
@@ -157,6 +159,8 @@ CODE_SLICE_SET_ASIDE: Code.ValueType  # 32
 """some rows belong to a file slice that takes none for now; send the others alone"""
 CODE_QUOTA: Code.ValueType  # 33
 """a quota of the principal is used up; the message names it"""
+CODE_TABLE_DROPPED: Code.ValueType  # 34
+"""the table, or the one in which a channel was opened, was dropped; the message says when and by whom"""
 CODE_CHANNEL_TAKEN_OVER: Code.ValueType  # 40
 """GIVE_UP
 a newer producer of this name; never retried

@@ -96,21 +96,27 @@ class OpenChannel(_message.Message):
     TABLE_FIELD_NUMBER: _builtins.int
     CHANNEL_FIELD_NUMBER: _builtins.int
     INCARNATION_FIELD_NUMBER: _builtins.int
+    TABLE_UUID_FIELD_NUMBER: _builtins.int
     table: _builtins.str
     channel: _builtins.str
     """Chosen by the client, survives restarts; 1 to 255 bytes of UTF-8, no control characters."""
     incarnation: _builtins.int
     """0: a new producer, which fences every older one of this name. Otherwise the value of `opened`: a reconnect, which fences no producer."""
+    table_uuid: _builtins.str
+    """The table that the producer means, by its description's `table_uuid`: when another one has the name now, the open is refused with
+    TABLE_DROPPED (rule D8). Empty from clients from before this field: whatever has the name.
+    """
     def __init__(
         self,
         *,
         table: _builtins.str = ...,
         channel: _builtins.str = ...,
         incarnation: _builtins.int = ...,
+        table_uuid: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["channel", b"channel", "incarnation", b"incarnation", "table", b"table"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["channel", b"channel", "incarnation", b"incarnation", "table", b"table", "table_uuid", b"table_uuid"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -906,6 +906,73 @@ class StuckSlice(_message.Message):
 Global___StuckSlice: _TypeAlias = StuckSlice  # noqa: Y015
 
 @_typing.final
+class DropRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TABLE_FIELD_NUMBER: _builtins.int
+    TABLE_UUID_FIELD_NUMBER: _builtins.int
+    PLAN_ONLY_FIELD_NUMBER: _builtins.int
+    table: _builtins.str
+    table_uuid: _builtins.str
+    """Of the table that is meant, from its description: a name may be given to another table at any time. Needed, also with `plan_only`."""
+    plan_only: _builtins.bool
+    """Answers what would be deleted; nothing is written."""
+    def __init__(
+        self,
+        *,
+        table: _builtins.str = ...,
+        table_uuid: _builtins.str = ...,
+        plan_only: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["plan_only", b"plan_only", "table", b"table", "table_uuid", b"table_uuid"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DropRequest: _TypeAlias = DropRequest  # noqa: Y015
+
+@_typing.final
+class DropResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DROPPED_MS_FIELD_NUMBER: _builtins.int
+    PRINCIPAL_FIELD_NUMBER: _builtins.int
+    FILES_FIELD_NUMBER: _builtins.int
+    BYTES_FIELD_NUMBER: _builtins.int
+    LEFT_FIELD_NUMBER: _builtins.int
+    LEFT_COUNT_FIELD_NUMBER: _builtins.int
+    dropped_ms: _builtins.int
+    """When the table was dropped, ms since the epoch; 0 with `plan_only`."""
+    principal: _builtins.str
+    """Who dropped it."""
+    files: _builtins.int
+    """Data files that this call deleted, or would; a drop that broke off before has deleted others."""
+    bytes: _builtins.int
+    left_count: _builtins.int
+    @_builtins.property
+    def left(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Files and folders that are not the table's and stay, by path from its root: the first 1,000 of `left_count`."""
+
+    def __init__(
+        self,
+        *,
+        dropped_ms: _builtins.int = ...,
+        principal: _builtins.str = ...,
+        files: _builtins.int = ...,
+        bytes: _builtins.int = ...,
+        left: _abc.Iterable[_builtins.str] | None = ...,
+        left_count: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bytes", b"bytes", "dropped_ms", b"dropped_ms", "files", b"files", "left", b"left", "left_count", b"left_count", "principal", b"principal"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DropResponse: _TypeAlias = DropResponse  # noqa: Y015
+
+@_typing.final
 class ListChannelsRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -90,6 +90,11 @@ class MaintenanceServiceStub(object):
                 request_serializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.SliceRequest.SerializeToString,
                 response_deserializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.SliceResponse.FromString,
                 _registered_method=True)
+        self.Drop = channel.unary_unary(
+                '/headgate.api.v1.MaintenanceService/Drop',
+                request_serializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.DropRequest.SerializeToString,
+                response_deserializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.DropResponse.FromString,
+                _registered_method=True)
         self.ListChannels = channel.unary_unary(
                 '/headgate.api.v1.MaintenanceService/ListChannels',
                 request_serializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.ListChannelsRequest.SerializeToString,
@@ -193,6 +198,18 @@ class MaintenanceServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Drop(self, request, context):
+        """Drops the table: its channels end with TABLE_DROPPED, and all of its files are deleted, for good. Files of others that lie in its
+        folder stay, and are named. Savepoints and readers keep nothing. The answer comes when all is deleted; once the drop is decided,
+        the cluster goes on with it also without the caller, and without this coordinator (rule D5).
+        Retry: safe, because it names the table by `table_uuid`: of a table that was dropped it answers when, and by whom.
+        Errors: INVALID_ARGUMENT (no `table_uuid`, or another table has the name), TABLE_DROPPED (none has, and the one that is meant is
+        not the last one that had it).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListChannels(self, request, context):
         """The channels that the table remembers, by name, in pages. A page is of one moment; the next one may be of a later. Retry: safe.
         """
@@ -252,6 +269,11 @@ def add_MaintenanceServiceServicer_to_server(servicer, server):
                     servicer.Slice,
                     request_deserializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.SliceRequest.FromString,
                     response_serializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.SliceResponse.SerializeToString,
+            ),
+            'Drop': grpc.unary_unary_rpc_method_handler(
+                    servicer.Drop,
+                    request_deserializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.DropRequest.FromString,
+                    response_serializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.DropResponse.SerializeToString,
             ),
             'ListChannels': grpc.unary_unary_rpc_method_handler(
                     servicer.ListChannels,
@@ -535,6 +557,33 @@ class MaintenanceService(object):
             '/headgate.api.v1.MaintenanceService/Slice',
             headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.SliceRequest.SerializeToString,
             headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.SliceResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Drop(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/headgate.api.v1.MaintenanceService/Drop',
+            headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.DropRequest.SerializeToString,
+            headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.DropResponse.FromString,
             options,
             channel_credentials,
             insecure,

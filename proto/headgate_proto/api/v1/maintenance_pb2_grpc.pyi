@@ -85,6 +85,14 @@ class MaintenanceServiceStub:
     slices that are set aside or cannot be compacted. Retry: safe.
     Errors: INVALID_ARGUMENT (no such slice).
     """
+    Drop: _grpc.UnaryUnaryMultiCallable[_maintenance_pb2.DropRequest, _maintenance_pb2.DropResponse]
+    """Drops the table: its channels end with TABLE_DROPPED, and all of its files are deleted, for good. Files of others that lie in its
+    folder stay, and are named. Savepoints and readers keep nothing. The answer comes when all is deleted; once the drop is decided,
+    the cluster goes on with it also without the caller, and without this coordinator (rule D5).
+    Retry: safe, because it names the table by `table_uuid`: of a table that was dropped it answers when, and by whom.
+    Errors: INVALID_ARGUMENT (no `table_uuid`, or another table has the name), TABLE_DROPPED (none has, and the one that is meant is
+    not the last one that had it).
+    """
     ListChannels: _grpc.UnaryUnaryMultiCallable[_maintenance_pb2.ListChannelsRequest, _maintenance_pb2.ListChannelsResponse]
     """The channels that the table remembers, by name, in pages. A page is of one moment; the next one may be of a later. Retry: safe."""
 
@@ -144,6 +152,14 @@ class MaintenanceServiceAsyncStub(MaintenanceServiceStub):
     """Sets one file slice aside, so that it is not compacted and its rows are refused with SLICE_SET_ASIDE, or readmits it; and lists
     slices that are set aside or cannot be compacted. Retry: safe.
     Errors: INVALID_ARGUMENT (no such slice).
+    """
+    Drop: _aio.UnaryUnaryMultiCallable[_maintenance_pb2.DropRequest, _maintenance_pb2.DropResponse]  # type: ignore[assignment]
+    """Drops the table: its channels end with TABLE_DROPPED, and all of its files are deleted, for good. Files of others that lie in its
+    folder stay, and are named. Savepoints and readers keep nothing. The answer comes when all is deleted; once the drop is decided,
+    the cluster goes on with it also without the caller, and without this coordinator (rule D5).
+    Retry: safe, because it names the table by `table_uuid`: of a table that was dropped it answers when, and by whom.
+    Errors: INVALID_ARGUMENT (no `table_uuid`, or another table has the name), TABLE_DROPPED (none has, and the one that is meant is
+    not the last one that had it).
     """
     ListChannels: _aio.UnaryUnaryMultiCallable[_maintenance_pb2.ListChannelsRequest, _maintenance_pb2.ListChannelsResponse]  # type: ignore[assignment]
     """The channels that the table remembers, by name, in pages. A page is of one moment; the next one may be of a later. Retry: safe."""
@@ -261,6 +277,20 @@ class MaintenanceServiceServicer(metaclass=_abc_1.ABCMeta):
         """Sets one file slice aside, so that it is not compacted and its rows are refused with SLICE_SET_ASIDE, or readmits it; and lists
         slices that are set aside or cannot be compacted. Retry: safe.
         Errors: INVALID_ARGUMENT (no such slice).
+        """
+
+    @_abc_1.abstractmethod
+    def Drop(
+        self,
+        request: _maintenance_pb2.DropRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_maintenance_pb2.DropResponse, _abc.Awaitable[_maintenance_pb2.DropResponse]]:
+        """Drops the table: its channels end with TABLE_DROPPED, and all of its files are deleted, for good. Files of others that lie in its
+        folder stay, and are named. Savepoints and readers keep nothing. The answer comes when all is deleted; once the drop is decided,
+        the cluster goes on with it also without the caller, and without this coordinator (rule D5).
+        Retry: safe, because it names the table by `table_uuid`: of a table that was dropped it answers when, and by whom.
+        Errors: INVALID_ARGUMENT (no `table_uuid`, or another table has the name), TABLE_DROPPED (none has, and the one that is meant is
+        not the last one that had it).
         """
 
     @_abc_1.abstractmethod

@@ -1,0 +1,80 @@
+"""Drops of tables, for MaintenanceService: the owner's handle drops the table, or that of the next try to open it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Protocol, TypeVar
+
+from headgate_coordinator.core.refusals import DROPPING
+from headgate_coordinator.leadership.coordinator_state import CoordinatorState
+from headgate_coordinator.services import maintenance_answers as answers
+from headgate_coordinator.tables.storage import TableStorage
+from headgate_proto.api.v1 import errors_pb2
+from headgate_proto.api.v1 import maintenance_pb2 as api
+from headgate_runtime.errors import RpcError, rpc_error
+from headgate_tables.errors import NotATableError, OptionError, TableDroppedError
+from headgate_tables.face.owner import Table
+from headgate_tables.face.results import DropResult
+
+_T = TypeVar("_T")
+
+
+class Blocking(Protocol):
+    """Runs a call that blocks on a thread."""
+
+    def __call__(self, work: Callable[[], _T], /) -> Awaitable[_T]: ...
+
+
+class Drops:
+    """``changed`` is set when a table has left the store, so that nobody waits for the next scan."""
+
+    def __init__(self, state: CoordinatorState, storage: TableStorage, blocking: Blocking, changed: asyncio.Event) -> None:
+        self._state = state
+        self._storage = storage
+        self._blocking = blocking
+        self._changed = changed
+
+    async def answer(self, request: api.DropRequest, caller: str) -> api.DropResponse:
+        """Drops the table that the request means. Raises RpcError, TablesError."""
+        name = request.table
+        try:
+            done = await self._drop(name, request.table_uuid, caller, plan_only=request.plan_only)
+        except (NotATableError, OptionError) as error:
+            # It may be this very table, dropped by a call of which the answer was lost.
+            before = await self._blocking(lambda: self._storage.dropped(name))
+            if before is not None and before.table == request.table_uuid:
+                return answers.dropped_before(before)
+            if not isinstance(error, TableDroppedError) or name not in await self._blocking(self._storage.table_names):
+                raise
+            raise rpc_error(
+                errors_pb2.CODE_UNAVAILABLE,
+                "the table is dropped, and its files are still being deleted",
+                "Send the same again shortly: the answer comes when all is deleted.",
+            ) from None
+        return answers.dropped(done)
+
+    async def _drop(self, name: str, uuid: str, caller: str, *, plan_only: bool) -> DropResult:
+        def plan(table: Table) -> DropResult:
+            found = table.drop(plan_only=True)
+            if found.table != uuid:
+                raise OptionError("another table has this name now", fix="Look at it, and drop it if you mean it.")
+            return found
+
+        def drop(table: Table) -> DropResult:
+            plan(table)
+            return self._storage.drop(name, table, caller)
+
+        if (owned := self._state.owned.get(name)) is not None:
+            # Planned first: a request for another table must not end channels.
+            found = await owned.call_table(plan)
+            if plan_only:
+                return found
+            found = await owned.call_table_alone(DROPPING, drop)
+        elif name in self._state.troubles:
+            found = await self._state.adoptions.request_adoption(name, plan if plan_only else drop)
+        else:
+            described = await self._blocking(lambda: self._storage.describe(name))
+            if str(described.definition.table_uuid) != uuid:
+                raise OptionError("another table has this name now", fix="Look at it, and drop it if you mean it.")
+            raise RpcError(self._state.not_served_error(name))
+        self._changed.set()
+        return found

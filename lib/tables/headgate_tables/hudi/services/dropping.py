@@ -1,0 +1,182 @@
+"""The end of a table: a DROP slot decides it, then this table's files go, and no other's (rules D5, D6, D7).
+
+A process that dies on the way leaves it to the next one that opens the table: each step may be done again, by several at once.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from headgate_tables.commitlog.commit_log import CommitLog
+from headgate_tables.commitlog.facts import LogFacts
+from headgate_tables.commitlog.fields import text
+from headgate_tables.commitlog.layout import number_name
+from headgate_tables.commitlog.records import DropRecord
+from headgate_tables.commitlog.tail import read_state
+from headgate_tables.commitlog.tombstone import Tombstone, read_tombstone, write_tombstone
+from headgate_tables.commitlog.win import create_for_certain
+from headgate_tables.errors import CorruptFileError
+from headgate_tables.face.results import DropResult
+from headgate_tables.hudi.decisions.dropping import TableDropped
+from headgate_tables.hudi.log.names import parse_base_name, parse_log_name
+from headgate_tables.hudi.log_layout import LOG_LAYOUT
+from headgate_tables.hudi.partition_file import PARTITION_FILES
+from headgate_tables.hudi.properties import PROPERTIES_PATH
+from headgate_tables.storage.store import Store
+from headgate_tables.system import Clock
+
+MOST_LEFT = 1_000
+"""Names of files of others that a result has at most; it says how many there are."""
+_PROPERTIES = (PROPERTIES_PATH, f"{PROPERTIES_PATH}.backup")
+_FOLDERS = (".aux", ".bucket_index", ".heartbeat", ".index_defs", ".schema", ".temp", "archived", "metadata", "timeline")
+"""Folders that Hudi makes in ``.hoodie`` for this table alone, the timeline last: it says what the data are (rule T7)."""
+
+
+@dataclass(slots=True)
+class _Folder:
+    """``data``: sizes of the table's data files by path; ``marks``: its other files there; ``others``: of somebody else."""
+
+    path: str
+    data: dict[str, int]
+    marks: list[str]
+    others: list[str]
+
+
+def drop(store: Store, log: CommitLog, clock: Clock, by: str) -> DropResult:
+    """Wins the DROP slot and deletes the table's files. Raises as ``CommitLog.drop``; after another error the table is dropped,
+    and ``finish`` goes on.
+    """
+    log.drop(TableDropped(by=by))
+    if log.state.dropped is None:
+        raise AssertionError("a DROP slot was won and drops nothing")
+    return _remove(store, log.state, clock, log.state.dropped)
+
+
+def would_drop(store: Store, log: CommitLog) -> DropResult:
+    """What ``drop`` would delete and leave. Writes nothing."""
+    folders = list(_folders(store, log.state))
+    left = [path for each in folders for path in each.others]
+    return _result(_id_of(log.state), log.state.epoch, None, {k: v for each in folders for k, v in each.data.items()}, left)
+
+
+def finish(store: Store, clock: Clock) -> DropResult | None:
+    """Deletes what a drop has left undone, if a table was dropped here; None otherwise. Raises as opening a log does."""
+    tombstone = read_tombstone(store, LOG_LAYOUT)
+    if tombstone is not None:
+        _remove_log(store, clock, tombstone)
+        return _result(tombstone.table, tombstone.epoch, tombstone.drop, {}, _left(store))
+    if store.size(LOG_LAYOUT.slot_path(0)) is None:
+        return None
+    state, _ = read_state(store, LOG_LAYOUT)
+    return _remove(store, state, clock, state.dropped) if state.dropped is not None else None
+
+
+def _remove(store: Store, state: LogFacts, clock: Clock, drop: DropRecord) -> DropResult:
+    """Readers find no table from the first step on, whatever of it is still there."""
+    store.delete(_PROPERTIES)
+    deleted: dict[str, int] = {}
+    emptied: list[str] = []
+    for folder in _folders(store, state):
+        store.delete([*folder.data, *folder.marks])
+        deleted.update(folder.data)
+        emptied.append(folder.path)
+    for path in sorted(filter(None, emptied), key=lambda path: path.count("/"), reverse=True):
+        store.delete_empty(path)
+    for name in _FOLDERS:
+        store.delete_folder(f"{LOG_LAYOUT.root}/{name}")
+    tombstone = Tombstone(state.n, state.epoch, _id_of(state), drop)
+    write_tombstone(store, LOG_LAYOUT, clock, tombstone)
+    _remove_log(store, clock, tombstone)
+    return _result(tombstone.table, tombstone.epoch, drop, deleted, _left(store))
+
+
+def _remove_log(store: Store, clock: Clock, tombstone: Tombstone) -> None:
+    """A local folder loses its log: without the anchor nobody makes a file there (``LocalStore``). An object store takes every
+    file from everybody, so the DROP slot stays there, and a boundary, by which a process that wins an older number is deposed
+    (rule G4).
+    """
+    if store.stages:
+        store.delete_folder(LOG_LAYOUT.folder)
+        store.delete_empty(LOG_LAYOUT.root)
+        return
+    name = number_name(tombstone.n)
+    create_for_certain(store, clock, f"{LOG_LAYOUT.bounds}/{name}", b"%d" % clock.now_ms(), durable=True)
+    kept = {LOG_LAYOUT.slots: name, LOG_LAYOUT.bounds: name}
+    for folder in store.list_folder(LOG_LAYOUT.folder).folders:
+        path = f"{LOG_LAYOUT.folder}/{folder}"
+        if path in kept:
+            # Slot 0 last: it is what makes a table.
+            names = sorted((each for each in store.list_folder(path).files if each != kept[path]), reverse=True)
+            store.delete(f"{path}/{each}" for each in names)
+        else:
+            store.delete_folder(path)
+
+
+def _folders(store: Store, state: LogFacts) -> Iterator[_Folder]:
+    """Every folder of the table with its files sorted; a folder with a table of its own, or behind a link, counts as one file."""
+    pending = [""]
+    while pending:
+        path = pending.pop()
+        try:
+            listing = store.list_folder(path, sizes=True)
+        except CorruptFileError:
+            yield _Folder(path, {}, [], [path])
+            continue
+        if path and LOG_LAYOUT.root in listing.folders:
+            yield _Folder(path, {}, [], [path])
+            continue
+        yield _sorted(path, listing.sizes, state)
+        pending += [_join(path, name) for name in listing.folders if path or name != LOG_LAYOUT.root]
+    yield _Folder(LOG_LAYOUT.root, {}, [], _others_in_root(store))
+
+
+def _sorted(path: str, sizes: Mapping[str, int], state: LogFacts) -> _Folder:
+    """Rule D7: a data file is the table's when its name has the form that readers believe, and an instant that the log knows."""
+    found = _Folder(path, {}, [], [])
+    for name, size in sizes.items():
+        parsed = parse_log_name(name) or parse_base_name(name)
+        if parsed is not None and state.has_reserved(parsed.instant):
+            found.data[_join(path, name)] = size
+        elif name in PARTITION_FILES:
+            found.marks.append(_join(path, name))
+        elif not (path == "" and name == LOG_LAYOUT.tombstone):
+            found.others.append(name)
+    ours = {*(each.rpartition("/")[2] for each in found.data), *(each.rpartition("/")[2] for each in found.marks)}
+    sums = [name for name in found.others if name.startswith(".") and name[1:].removesuffix(".crc") in ours]
+    found.marks += [_join(path, name) for name in sums]
+    found.others = [_join(path, name) for name in found.others if name not in sums]
+    return found
+
+
+def _others_in_root(store: Store) -> list[str]:
+    """What lies in ``.hoodie`` and is neither Hudi's nor ours."""
+    root = LOG_LAYOUT.root
+    listing = store.list_folder(root)
+    known = {LOG_LAYOUT.folder, *_PROPERTIES, *(f"{root}/{name}" for name in _FOLDERS), f"{root}/.hoodie.properties.crc"}
+    return [path for name in (*listing.files, *listing.folders) if (path := f"{root}/{name}") not in known]
+
+
+def _left(store: Store) -> list[str]:
+    """Every file that is still there, but what is left of the table itself."""
+    nothing = LogFacts(LOG_LAYOUT)
+    return [path for folder in _folders(store, nothing) for path in folder.others]
+
+
+def _result(table: str, epoch: int, drop: DropRecord | None, data: Mapping[str, int], left: list[str]) -> DropResult:
+    return DropResult(
+        table=table,
+        epoch=epoch,
+        time=drop.time if drop else "",
+        by=drop.by if drop else "",
+        files=len(data),
+        bytes=sum(data.values()),
+        left=tuple(sorted(left)[:MOST_LEFT]),
+        left_count=len(left),
+    )
+
+
+def _id_of(state: LogFacts) -> str:
+    return text(state.config.get("table_uuid"))
+
+
+def _join(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if folder else name

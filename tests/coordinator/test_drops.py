@@ -1,0 +1,178 @@
+"""The owner drops its table: which one, whose channels end, and what runs meanwhile (rules D5, D7, D8)."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pyarrow as pa
+import pytest
+
+from headgate_proto.api.v1 import errors_pb2, tables_pb2
+from headgate_proto.api.v1 import maintenance_pb2 as api
+from headgate_proto.api.v1.maintenance_pb2_grpc import MaintenanceServiceStub
+from headgate_proto.cluster.v1 import coordination_pb2 as wire
+from headgate_runtime.errors import from_call
+from headgate_tables.hudi import open_table
+from support.running_coordinator import Running, running_coordinator
+from support.scripted_compactor import scripted_compactor
+from support.scripted_writer import ScriptedWriter, scripted_writer
+from support.tables import SCHEMA, rows
+
+T = "flights"
+OPTIONS: dict[str, Any] = {"partition_by": ["part"], "ordering": "ts", "buckets": 2}
+OTHER = pa.schema({"id": pa.int64(), "city": pa.string()})
+
+
+@pytest.fixture
+async def coordinator(tmp_path: Path, redis: str) -> AsyncIterator[Running]:
+    async with running_coordinator(tmp_path, redis) as running:
+        await running.create(T, SCHEMA, **OPTIONS)
+        await running.until(T, state="owned")
+        yield running
+
+
+@pytest.fixture
+async def writer(coordinator: Running) -> AsyncIterator[ScriptedWriter]:
+    async with scripted_writer(coordinator.address) as writer:
+        await writer.order(T, "attach")
+        yield writer
+
+
+async def described(coordinator: Running) -> tables_pb2.TableDescription:
+    answer = await coordinator.tables.DescribeTable(tables_pb2.DescribeTableRequest(name=T))
+    found: tables_pb2.TableDescription = answer.table
+    return found
+
+
+async def drop(coordinator: Running, uuid: str, *, plan_only: bool = False) -> api.DropResponse:
+    request = api.DropRequest(table=T, table_uuid=uuid, plan_only=plan_only)
+    answer: api.DropResponse = await MaintenanceServiceStub(coordinator.channel).Drop(request)
+    return answer
+
+
+async def refused(call: Awaitable[Any]) -> errors_pb2.Error:
+    with pytest.raises(grpc.aio.AioRpcError) as failed:
+        await call
+    return from_call(failed.value)
+
+
+def folder_of(table: tables_pb2.TableDescription) -> Path:
+    return Path(table.url.removeprefix("file://"))
+
+
+def left_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.rglob("*"))
+
+
+@pytest.mark.parametrize("plan_only", [False, True])
+async def test_d8_a_drop_that_means_another_table_or_none_ends_no_channel(
+    coordinator: Running, writer: ScriptedWriter, plan_only: bool
+) -> None:
+    await writer.open(T, "c")
+    await writer.commit(T, rows(("a", 1, "x")), "c", 1)
+    error = await refused(drop(coordinator, "11111111-1111-4111-8111-111111111111", plan_only=plan_only))
+    assert (error.code, "another table has this name" in error.message) == (errors_pb2.CODE_INVALID_ARGUMENT, True)
+    error = await refused(drop(coordinator, "", plan_only=plan_only))
+    assert (error.code, "table_uuid" in error.fix) == (errors_pb2.CODE_INVALID_ARGUMENT, True)
+    await writer.commit(T, rows(("b", 1, "y")), "c", 2)
+    assert (writer.waiting(T, "detach"), writer.pair(T)) == (0, (1, 1))
+
+
+async def test_d5_a_plan_ends_no_channel_and_says_what_the_drop_then_deletes(
+    coordinator: Running, writer: ScriptedWriter
+) -> None:
+    table = await described(coordinator)
+    await writer.open(T, "c")
+    await writer.commit(T, rows(("a", 1, "x")), "c", 1)
+    planned = await drop(coordinator, table.table_uuid, plan_only=True)
+    assert (planned.dropped_ms, planned.files > 0, planned.bytes > 0) == (0, True, True)
+    await writer.commit(T, rows(("b", 1, "y"), part="other"), "c", 2)
+    assert writer.waiting(T, "detach") == 0
+    done = await drop(coordinator, table.table_uuid)
+    assert done.files == planned.files + 1
+    assert (await writer.order(T, "detach")).error.code == errors_pb2.CODE_MOVED
+    assert left_in(folder_of(table)) == [".headgate-dropped"]
+
+
+async def test_d5_rows_on_their_way_do_not_hold_a_drop_up_and_a_second_one_has_the_same_answer(
+    tmp_path: Path, redis: str
+) -> None:
+    """The writer has rows of a checkpoint that it never flushes."""
+    async with running_coordinator(tmp_path, redis) as coordinator:
+        await coordinator.create(T, SCHEMA, **OPTIONS)
+        table = await described(coordinator)
+        async with scripted_writer(coordinator.address, flushes=False) as writer:
+            await writer.order(T, "attach")
+            await writer.open(T, "c")
+            writer.take(T, rows(("a", 1, "on its way")), "c", 1)
+            await writer.order(T, "barrier")
+            done = await drop(coordinator, table.table_uuid)
+            await writer.order(T, "detach")
+        assert left_in(folder_of(table)) == [".headgate-dropped"]
+        assert (await drop(coordinator, table.table_uuid)).dropped_ms == done.dropped_ms > 0
+        error = await refused(drop(coordinator, "11111111-1111-4111-8111-111111111111"))
+        assert error.code == errors_pb2.CODE_TABLE_DROPPED
+        error = await refused(coordinator.tables.DescribeTable(tables_pb2.DescribeTableRequest(name=T)))
+        assert (error.code, "was dropped at 2" in error.message) == (errors_pb2.CODE_TABLE_DROPPED, True)
+
+
+async def test_d5_two_drops_at_once_are_one(coordinator: Running, writer: ScriptedWriter) -> None:
+    await writer.open(T, "c")
+    await writer.commit(T, rows(("a", 1, "x")), "c", 1)
+    table = await described(coordinator)
+    tries = [asyncio.ensure_future(drop(coordinator, table.table_uuid)) for _ in range(2)]
+    answers = await asyncio.gather(*tries, return_exceptions=True)
+    for answer in answers:  # the SDK sends the same again after such an error
+        if isinstance(answer, grpc.aio.AioRpcError):
+            assert from_call(answer).action == errors_pb2.ACTION_RETRY
+    done = [answer.dropped_ms for answer in answers if isinstance(answer, api.DropResponse)]
+    assert done
+    assert {*done, (await drop(coordinator, table.table_uuid)).dropped_ms} == {done[0]}
+
+
+async def test_d6_a_compaction_that_ends_after_the_drop_leaves_nothing(coordinator: Running, writer: ScriptedWriter) -> None:
+    table = await described(coordinator)
+    await writer.open(T, "c")
+    await writer.commit(T, rows(("a", 1, "x")), "c", 1)
+    async with scripted_compactor(coordinator.address) as compactor:
+        compactor.ready()
+        progress = MaintenanceServiceStub(coordinator.channel).Compact(api.CompactRequest(table=T))
+        order = await compactor.run()
+        report = await compactor.report(order)  # its file is there
+        await drop(coordinator, table.table_uuid)
+        with pytest.raises(grpc.aio.AioRpcError):
+            async for _ in progress:
+                pass
+        compactor.say(report)
+        await coordinator.create(T, SCHEMA, **OPTIONS)
+        await coordinator.until(T, state="owned")
+    assert left_in(folder_of(table)) == [".headgate-dropped"]
+
+
+async def test_d8_a_table_of_the_name_is_there_again_at_once_with_another_definition_and_nothing_of_the_old_one(
+    coordinator: Running, writer: ScriptedWriter
+) -> None:
+    old = await described(coordinator)
+    await writer.open(T, "c")
+    await writer.commit(T, rows(("a", 1, "x"), ("b", 1, "y")), "c", 7)
+    old_pair = writer.pair(T)
+    done = await drop(coordinator, old.table_uuid)
+    await writer.order(T, "detach")
+    new = await coordinator.create(T, OTHER, buckets=1)
+    assert new.url == f"{old.url}~2"
+    assert new.table_uuid != old.table_uuid
+    await writer.order(T, "attach")
+    assert (await writer.open(T, "c")).committed_offset == 0
+    assert writer.pair(T) > old_pair
+    late = wire.Flushed(checkpoint=1, files=[wire.FileStatus(partition="p", name="of the old table")])
+    writer.report(T, pair=old_pair, flushed=late)
+    await writer.commit(T, pa.table({"id": [1], "city": ["Bern"]}, OTHER), "c", 1)
+    assert open_table(new.url).scan().to_table().to_pylist() == [{"id": 1, "city": "Bern"}]
+    for plan_only in (True, False):
+        again = await drop(coordinator, old.table_uuid, plan_only=plan_only)
+        assert (again.dropped_ms, again.files) == (done.dropped_ms, 0)
+    assert open_table(new.url).scan().to_table().num_rows == 1
+    await drop(coordinator, new.table_uuid)
+    assert (await coordinator.create(T, SCHEMA, **OPTIONS)).url == f"{old.url}~3"
