@@ -26,7 +26,7 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 
 DEFAULT_PORT: Final = 7070
-"""To which commands and programs connect if they are told nothing else."""
+"""To which commands and programs connect without an address."""
 
 
 class ClusterOptions(TypedDict):

@@ -1,6 +1,8 @@
 """What a user should do about the state of a cluster, where no alarm says it."""
 
-from typing import Any, Final
+from typing import Final
+
+from headgate_cli.status.figures import Found
 
 _LONG_WAIT_S: Final = 60.0
 """Rows that wait for so long wait for something: a checkpoint without an alarm takes seconds, by its interval."""
@@ -20,12 +22,12 @@ _UNOWNED: Final = (
 _LONG_WAIT: Final = "Unless checkpoint_interval is that long, something holds the checkpoint up:"
 
 
-def advice(found: dict[str, Any]) -> list[str]:
+def advice(found: Found) -> list[str]:
     """Sentences: what is wrong and what helps. ``found``: as of ``gather``."""
     return [*_about_processes(found), *(text for table in found["tables"] for text in _about_table(table))]
 
 
-def _about_processes(found: dict[str, Any]) -> list[str]:
+def _about_processes(found: Found) -> list[str]:
     coordinators = ",".join(each["address"] for each in found["coordinators"])
     said = []
     if not found["redis_reachable"]:
@@ -39,7 +41,7 @@ def _about_processes(found: dict[str, Any]) -> list[str]:
     return said
 
 
-def _about_table(table: dict[str, Any]) -> list[str]:
+def _about_table(table: Found) -> list[str]:
     if table["alarms"]:
         return []  # they say it better
     if table["state"] == "unowned":

@@ -4,8 +4,11 @@ from typing import Any
 
 from headgate_cli.output import size
 
+Found = dict[str, Any]
+"""What coordinators say of a cluster, a table or an operation, as --json shows it."""
 
-def table_row(table: dict[str, Any], now_ms: int) -> dict[str, Any]:
+
+def table_row(table: Found, now_ms: int) -> Found:
     """A table's columns, the most important first: a terminal may show only some."""
     return {
         "table": table["name"],
@@ -27,17 +30,17 @@ def table_row(table: dict[str, Any], now_ms: int) -> dict[str, Any]:
     }
 
 
-def rate(table: dict[str, Any]) -> int | None:
+def rate(table: Found) -> int | None:
     """Rows a second; None where no owner says it."""
     return round(table["rows_per_second"]) if table["state"] == "owned" else None
 
 
-def lag(table: dict[str, Any]) -> int | None:
+def lag(table: Found) -> int | None:
     """Offsets of the channel with the most; None where no owner says it."""
     return table["lag"] if table["state"] == "owned" else None
 
 
-def freshness(table: dict[str, Any]) -> str | None:
+def freshness(table: Found) -> str | None:
     """How long the oldest rows wait that readers do not see; None where no owner says it."""
     if table["state"] != "owned":
         return None
@@ -53,12 +56,12 @@ def span(now_ms: int, then_ms: int) -> str:
     return f"{seconds / 86_400:.0f} d"
 
 
-def _compacting(table: dict[str, Any]) -> str | None:
+def _compacting(table: Found) -> str | None:
     running, queued = len(table["operations"]), table["operations_queued"]
     return f"{running} + {queued} wait" if queued else str(running) if running else None
 
 
-def operation_row(table: dict[str, Any], operation: dict[str, Any]) -> dict[str, Any]:
+def operation_row(table: Found, operation: Found) -> Found:
     """A running operation's columns."""
     whole = operation["of_bytes"]
     return {

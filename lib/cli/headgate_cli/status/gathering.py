@@ -1,7 +1,6 @@
 """The state of a cluster, from every coordinator that is alive."""
 
 from dataclasses import asdict
-from typing import Any
 
 import headgate
 from headgate.maintenance import Maintenance
@@ -10,10 +9,11 @@ from headgate_cli.cluster import Access
 from headgate_cli.exits import ExitCode
 from headgate_cli.failures import CommandError
 from headgate_cli.maintenance.target import call_owner, fields_of
+from headgate_cli.status.figures import Found
 from headgate_tables.near_names import did_you_mean
 
 
-def gather(access: Access, table: str | None = None) -> dict[str, Any]:
+def gather(access: Access, table: str | None = None) -> Found:
     """The state of the whole cluster, from every coordinator that is alive; ``table``: of this table alone, with its channels.
 
     Raises HeadgateError when none answers; CommandError for a table that there is not.
@@ -23,7 +23,7 @@ def gather(access: Access, table: str | None = None) -> dict[str, Any]:
     return found if table is None else _of_table(access, found, table)
 
 
-def _of_table(access: Access, found: dict[str, Any], name: str) -> dict[str, Any]:
+def _of_table(access: Access, found: Found, name: str) -> Found:
     tables = [each for each in found["tables"] if each["name"] == name]
     if not tables:
         near = did_you_mean(name, [each["name"] for each in found["tables"]])
@@ -34,7 +34,7 @@ def _of_table(access: Access, found: dict[str, Any], name: str) -> dict[str, Any
     return {**found, "tables": [{**tables[0], "channel_list": channels}]}
 
 
-def _channels(access: Access, table: str) -> list[dict[str, Any]] | None:
+def _channels(access: Access, table: str) -> list[Found] | None:
     """The table's channels, those that lag most first; None for a caller who may not list them."""
     try:
         found = call_owner(access, table, _list_channels)
@@ -43,11 +43,11 @@ def _channels(access: Access, table: str) -> list[dict[str, Any]] | None:
     return sorted(found, key=lambda channel: (-channel["lag"], -channel["last_used_ms"]))
 
 
-async def _list_channels(owner: Maintenance) -> list[dict[str, Any]]:
+async def _list_channels(owner: Maintenance) -> list[Found]:
     return [fields_of(each) async for each in owner.list_channels()]
 
 
-def _gather(cluster: headgate.Headgate) -> dict[str, Any]:
+def _gather(cluster: headgate.Headgate) -> Found:
     first = cluster.status()
     tables = {found.name: _table(found, first) for found in first.tables}
     compactors = [asdict(found) for found in first.compactors]
@@ -79,7 +79,7 @@ def _gather(cluster: headgate.Headgate) -> dict[str, Any]:
     }
 
 
-def _with_running(compactors: list[dict[str, Any]], answer: headgate.Status) -> list[dict[str, Any]]:
+def _with_running(compactors: list[Found], answer: headgate.Status) -> list[Found]:
     """Adds the running operations that ``answer`` counts: a coordinator counts only those of its own tables."""
     others = {found.process: asdict(found) for found in answer.compactors}
     known = {compactor["process"] for compactor in compactors}
@@ -88,5 +88,5 @@ def _with_running(compactors: list[dict[str, Any]], answer: headgate.Status) -> 
     return [*compactors, *(found for process, found in others.items() if process not in known)]
 
 
-def _table(found: TableStatus, answer: headgate.Status) -> dict[str, Any]:
+def _table(found: TableStatus, answer: headgate.Status) -> Found:
     return asdict(found) | ({"owner": found.owner or answer.coordinator} if found.state == "owned" else {})

@@ -1,16 +1,16 @@
 """The state of a cluster for people, and for programs."""
 
-from typing import Any, Final
+from typing import Final
 
 from headgate_cli.output import Output, size
 from headgate_cli.status.advice import advice
-from headgate_cli.status.figures import freshness, lag, operation_row, rate, span, table_row
+from headgate_cli.status.figures import Found, freshness, lag, operation_row, rate, span, table_row
 
 _MOST_CHANNELS: Final = 20
 _SEE_TABLE: Final = "`headgate status TABLE` or --json shows them."
 
 
-def show(output: Output, found: dict[str, Any], now_ms: int) -> None:
+def show(output: Output, found: Found, now_ms: int) -> None:
     """Prints what ``gather`` found. Alarms come first, and processes last: the end of a screen may be cut off."""
     output.print_json(found)
     if output.json:
@@ -25,7 +25,7 @@ def show(output: Output, found: dict[str, Any], now_ms: int) -> None:
     _show_processes(output, found)
 
 
-def _show_alarms(output: Output, found: dict[str, Any]) -> None:
+def _show_alarms(output: Output, found: Found) -> None:
     alarms = [*found["alarms"], *(f"{table['name']}: {alarm}" for table in found["tables"] for alarm in table["alarms"])]
     for text in [*alarms, *advice(found)]:
         output.print_text(text, fg="yellow")
@@ -33,14 +33,14 @@ def _show_alarms(output: Output, found: dict[str, Any]) -> None:
         output.print_text("")
 
 
-def _show_operations(output: Output, tables: list[dict[str, Any]]) -> None:
+def _show_operations(output: Output, tables: list[Found]) -> None:
     running = [operation_row(table, operation) for table in tables for operation in table["operations"]]
     if running:
         output.print_text("")
         output.print_records(running)
 
 
-def _show_processes(output: Output, found: dict[str, Any]) -> None:
+def _show_processes(output: Output, found: Found) -> None:
     output.print_text("")
     output.print_records(found["coordinators"], empty="no coordinators")
     output.print_text("")
@@ -50,7 +50,7 @@ def _show_processes(output: Output, found: dict[str, Any]) -> None:
     output.print_records(found["compactors"], ["host", "running", "free", "leaving", "process"], empty="no compactors")
 
 
-def _show_table(output: Output, table: dict[str, Any], now_ms: int) -> None:
+def _show_table(output: Output, table: Found, now_ms: int) -> None:
     output.print_record(
         {
             "table": table["name"],
@@ -73,7 +73,7 @@ def _show_table(output: Output, table: dict[str, Any], now_ms: int) -> None:
     _show_channels(output, table, now_ms)
 
 
-def _show_channels(output: Output, table: dict[str, Any], now_ms: int) -> None:
+def _show_channels(output: Output, table: Found, now_ms: int) -> None:
     channels = table["channel_list"]
     if channels is None:
         if table["state"] == "owned":
