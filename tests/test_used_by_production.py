@@ -20,7 +20,7 @@ CALLED_FROM_OUTSIDE = {
     "get_state": "grpc.aio",
     "intercept_service": "grpc.aio",
     "invoke": "click",
-    "list_commands": "click",
+    "on_broken_pipe": "rich",
     "seekable": "pyarrow",
     "to_duckdb": "programs that read tables",
     "to_polars": "programs that read tables",

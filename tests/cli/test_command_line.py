@@ -1,6 +1,7 @@
 """What the command line itself promises: help that teaches, errors with a next step, exit codes that are documented."""
 
 import json
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,8 +16,6 @@ from headgate_cli.dev.restarts import Restarts
 from headgate_cli.exits import MEANING, ExitCode
 from headgate_cli.failures import CommandError
 from headgate_cli.main import run
-from headgate_cli.output import Output
-from headgate_cli.status import _show as show_status
 from headgate_cli.table.schemas import schema_of_file
 from support.scripted_service import cluster_in_thread
 
@@ -43,9 +42,11 @@ def test_help_lists_every_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_every_command_has_help_and_json(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_has_help_with_an_example_and_json(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*command, "--help"]) == ExitCode.OK
-    assert "--json" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "--json" in said
+    assert re.search(rf"Examples?:\n(.*\n)*? +(\w+=\S+ )*headgate {' '.join(command)}\b", said), said
 
 
 @pytest.mark.parametrize("arguments", [["nonsense"], ["table", "scan"], ["load", "--table"], ["dev", "--writers", "many"]])
@@ -58,9 +59,37 @@ def test_a_wrong_command_line_is_said_as_json_when_json_is_asked_for(
     assert json.loads(captured.err)["error"]["exit_code"] == ExitCode.USAGE
 
 
-def test_people_get_the_message_and_where_to_look(capsys: pytest.CaptureFixture[str]) -> None:
+def test_people_get_the_message_an_example_and_where_to_look(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["table", "scan"]) == ExitCode.USAGE
-    assert "headgate table scan --help" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "Example: headgate table scan flights --limit 5. See headgate table scan --help." in said
+
+
+@pytest.mark.parametrize(
+    ("wrong", "meant"),
+    [
+        (["lod"], "load"),
+        (["tabel", "scan"], "table"),
+        (["table", "scna", "x"], "scan"),
+        (["status", "--wacth"], "--watch"),
+        (["table", "scan", "x", "--colums", "id"], "--columns"),
+        (["load", "x.csv", "--tabel=y"], "--table"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else value,
+)
+def test_a_name_that_was_probably_meant_is_said(wrong: list[str], meant: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*wrong, "--json"]) == ExitCode.USAGE
+    error = json.loads(capsys.readouterr().err)["error"]
+    assert error["fix"].startswith(f"Did you mean '{meant}'? See headgate ")
+    assert "Did you mean" not in error["message"], "click guesses, too"
+
+
+@pytest.mark.parametrize(
+    "wrong", [["nonsense"], ["coat"], ["table", "x"], ["status", "--port"], ["table", "scan", "x", "--sort"]]
+)
+def test_what_is_near_nothing_gets_no_guess(wrong: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(wrong) == ExitCode.USAGE
+    assert "id you mean" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -167,29 +196,3 @@ def test_a_schema_file_that_makes_no_sense_is_refused(text: str, tmp_path: Path)
     with pytest.raises(CommandError) as refused:
         schema_of_file(path)
     assert refused.value.code is ExitCode.FIX_CALL
-
-
-def test_status_shows_how_far_each_operation_is(capsys: pytest.CaptureFixture[str]) -> None:
-    running = {"partition": "2026", "file_id": "g", "compactor": "c", "host": "h", "attempt": 2, "rows_done": 7}
-    running |= {"bytes_done": 512, "of_bytes": 2048, "seconds": 1.26}
-    table = dict.fromkeys(
-        ("epoch", "generation", "checkpoint", "channels", "uncommitted_bytes", "checkpoint_files", "checkpoint_bytes"), 0
-    )
-    table |= {"name": "t", "state": "owned", "owner": "one", "last_instant": "", "checkpoint_seconds": 0.0, "alarms": []}
-    table |= {"operations": [running], "operations_queued": 3}
-    found = {
-        "redis_reachable": True,
-        "coordinators": [],
-        "writers": [],
-        "compactors": [],
-        "tables": [table],
-        "alarms": ["c1: no list"],
-    }
-    show_status(Output(json=False), found)
-    said = capsys.readouterr().out
-    assert "1 + 3 wait" in said
-    assert "c1: no list" in said
-    assert [line.split() for line in said.splitlines() if line.startswith("t 2026")] == [
-        ["t", "2026", "g", "h", "2", "512", "B", "of", "2.0", "KiB", "25", "7", "1.300"]
-    ]
-    assert "no compactors: log files pile up, and reads get slower" in said

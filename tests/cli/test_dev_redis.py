@@ -152,10 +152,10 @@ def test_a_folder_that_others_can_open_is_refused(tmp_path: Path) -> None:
 
 def test_a_folder_is_locked_by_one_process_at_a_time(tmp_path: Path) -> None:
     one, other = (PrivateFolder.below(tmp_path / "headgate", "dev", "7") for _ in range(2))
-    with one.locked() as first, other.locked() as second:
-        assert (first, second) == (True, False)
-    with other.locked() as third:
-        assert third
+    with one.locked("a longer note") as first, other.locked("mine") as second:
+        assert (first, second) == (None, "a longer note")
+    with other.locked("short") as third, one.locked("mine") as fourth:
+        assert (third, fourth) == (None, "short")
 
 
 def test_a_path_that_is_too_long_for_a_socket_is_said_to_be(tmp_path: Path) -> None:

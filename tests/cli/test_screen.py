@@ -1,10 +1,9 @@
 """`status --watch` fits the screen: nothing scrolls away, and what was cut off is said."""
 
-import click
+import io
+import os
 
-from headgate_cli.output import Output
-from headgate_cli.screen import fit, printed
-from headgate_cli.status import _refresh
+from headgate_cli.screen import Screen, fit
 
 
 def test_what_fits_stays_as_it_is() -> None:
@@ -22,17 +21,12 @@ def test_the_last_line_says_how_many_are_left_out() -> None:
     assert len(fit(lines, 8, 1)[0]) == 8
 
 
-def test_alarms_come_first_and_tables_are_as_wide_as_their_values() -> None:
-    found = {
-        "redis_reachable": True,
-        "coordinators": [{"name": "c" * 120, "address": "here"}],
-        "writers": [],
-        "compactors": [],
-        "tables": [],
-        "alarms": ["coordinator-1: the store cannot be listed"],
-    }
-    lines = printed(lambda: _refresh(Output(json=False), found))
-    assert lines[0] == "coordinator-1: the store cannot be listed"
-    assert f"{'c' * 120}  here" in lines
-    assert "no tables" in lines
-    click.echo()  # stdout is what it was
+def test_each_text_replaces_the_one_before_from_the_first_line_on_and_the_cursor_comes_back() -> None:
+    out = io.StringIO()
+    with Screen(out) as screen:
+        screen.show(["long line", "b", "c", "d"], os.terminal_size((20, 4)))
+        screen.show(["x"], os.terminal_size((20, 4)))
+    begun, first, second = out.getvalue().split("\x1b[H")[1:]
+    assert begun == "\x1b[J"
+    assert first == "long line\x1b[K\nb\x1b[K\n… 2 more lines: a ta\x1b[K\n\x1b[J", "the fourth line stays empty: else it scrolls"
+    assert second == "x\x1b[K\n\x1b[J\x1b[?25h"

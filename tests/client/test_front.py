@@ -9,7 +9,7 @@ import headgate
 from headgate import aio
 from headgate.system import System
 from headgate_cli.cluster import Access
-from headgate_cli.status import gather
+from headgate_cli.status.gathering import gather
 from headgate_proto.api.v1 import errors_pb2 as err
 from headgate_proto.api.v1 import ingest_pb2_grpc, tables_pb2_grpc
 from headgate_proto.handshake import DIALLED, FRONT, SERVER, TARGET

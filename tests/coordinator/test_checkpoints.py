@@ -52,7 +52,7 @@ def test_a_checkpoint_with_rows_is_issued_ended_committed_and_told_in_this_order
     ]
     assert table.tell(SlotWon(1, 1)) == [Send("a", 1, Decided(1, queryable=False))]
     assert table.tell(Published(1, 1), after=0.25) == [Send("a", 1, Decided(1, queryable=True))]
-    assert table.core.last_checkpoint == LastCheckpoint(0.25, 2, 100)
+    assert table.core.commits.last == LastCheckpoint(0.25, 2, 100)
 
 
 def test_ro5_offsets_without_rows_are_committed_without_an_instant() -> None:

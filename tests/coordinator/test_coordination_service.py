@@ -133,6 +133,24 @@ async def test_writers_are_found_by_load_and_leaving_ones_are_not(tmp_path: Path
         assert list(found.addresses) == ["free:1", "busy:1"]
 
 
+async def test_the_lags_of_channels_are_those_of_the_last_heartbeats(tmp_path: Path, redis: str) -> None:
+    async with (
+        running_coordinator(tmp_path, redis, checkpoint_interval=60.0) as coordinator,
+        scripted_writer(coordinator.address, address="one:1", beats=False) as one,
+        scripted_writer(coordinator.address, address="other:1", beats=False) as other,
+    ):
+        await coordinator.create(T, SCHEMA, **OPTIONS)
+        await one.order(T, "attach")
+        await other.order(T, "attach")
+        one.send(heartbeat=wire.Heartbeat(loads=[wire.Load(table=T, uncommitted_bytes=10, lags={"a": 7, "b": 3})]))
+        assert (await coordinator.until(T, lag=7)).waiting_seconds > 0
+        other.send(heartbeat=wire.Heartbeat(loads=[wire.Load(table=T, uncommitted_bytes=10, lags={"c": 9})]))
+        await coordinator.until(T, lag=9)
+        one.send(heartbeat=wire.Heartbeat(loads=[wire.Load(table=T, uncommitted_bytes=0)]))
+        other.send(heartbeat=wire.Heartbeat(loads=[wire.Load(table=T, uncommitted_bytes=0)]))
+        assert (await coordinator.until(T, lag=0)).waiting_seconds == 0
+
+
 @pytest.mark.parametrize(
     "message",
     [

@@ -12,7 +12,7 @@ import headgate
 from demo.ports import free_port
 from headgate.maintenance import Maintenance
 from headgate_cli.cluster import Access
-from headgate_cli.status import gather
+from headgate_cli.status.gathering import gather
 from support.access import role, write_access
 from support.certificates import Authority, Certificate, self_signed
 from support.cluster import Cluster

@@ -29,6 +29,7 @@ class WriterLink:
         self.process = process
         self.address = address
         self.loads: dict[str, int] = {}
+        self.lags: dict[str, dict[str, int]] = {}
         self.left = asyncio.Event()
         self.gone = asyncio.Event()
         self.heartbeats: asyncio.Queue[dict[str, int]] = asyncio.Queue()
@@ -40,6 +41,7 @@ class WriterLink:
         match message.WhichOneof("message"):
             case "heartbeat":
                 self.loads = {load.table: load.uncommitted_bytes for load in message.heartbeat.loads}
+                self.lags = {load.table: dict(load.lags) for load in message.heartbeat.loads}
                 self.heartbeats.put_nowait(self.loads)
             case "leave":
                 self.left.set()

@@ -25,9 +25,11 @@ async def test_the_first_rows_of_an_idle_table_are_told_at_once_and_forgotten_on
         channel = await made.channel()
         await channel.append(rows(("a", 1, "x")))
         assert await made.links[0].loaded(TABLE) > 0
+        assert made.links[0].lags == {TABLE: {"c": 1}}
         await made.commit(1)
         while await made.links[0].heartbeats.get() != {TABLE: 0}:
             pass
+        assert made.links[0].lags == {TABLE: {}}
 
 
 async def test_a_newer_generation_drops_what_is_uncommitted_and_rewinds_the_clients(tmp_path: Path) -> None:

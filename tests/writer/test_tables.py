@@ -18,7 +18,7 @@ from headgate_tables.system import SystemIds
 from headgate_writer.buffers import MemoryBudget
 from headgate_writer.settings import WriterSettings
 from headgate_writer.table_writer import WriterResources
-from headgate_writer.tables import Tables
+from headgate_writer.tables import Tables, _largest
 from support.processes import READY_S
 from support.tables import create
 
@@ -130,6 +130,12 @@ async def test_an_owner_hears_of_loads_of_its_own_tables_only(tmp_path: Path) ->
         here.attach(other, "b")
         assert [load.table for load in here.tables.loads(one)] == ["a"]
         assert [load.table for load in here.tables.loads(other)] == ["b"]
+
+
+def test_a_heartbeat_has_the_channels_with_the_largest_lags() -> None:
+    lags = {f"c{number}": number for number in range(1_500)}
+    assert _largest(lags) == {f"c{number}": number for number in range(500, 1_500)}
+    assert _largest({"idle": 0, "busy": 3}) == {"busy": 3}
 
 
 async def test_a_table_that_is_attached_while_the_process_leaves_takes_no_clients(tmp_path: Path) -> None:

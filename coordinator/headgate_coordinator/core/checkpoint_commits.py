@@ -11,6 +11,7 @@ from headgate_coordinator.core.events import CommitRefused, InstantRefused, OfCh
 from headgate_coordinator.core.failing_writers import FAILING_SPAN_S
 from headgate_coordinator.core.instructions import Alarm, CommitCheckpoint, Decided, UseInstant
 from headgate_coordinator.core.reconciling import Finding, writers_at_fault
+from headgate_coordinator.core.row_rate import RowRate
 from headgate_coordinator.core.table_state import TableState
 from headgate_coordinator.core.writer_records import SILENT_AT
 
@@ -30,12 +31,21 @@ class LastCheckpoint:
 
 
 class CheckpointCommits:
-    """Decides one table's checkpoints in their order (rules RO1, RO2, RO5). ``refuted``: how many did not add up (rule RO10)."""
+    """Decides one table's checkpoints in their order (rules RO1, RO2, RO5). ``refuted``: how many did not add up (rule RO10).
+
+    ``last``: the newest published one with rows. ``rate``: of all of them.
+    """
 
     def __init__(self, state: TableState) -> None:
         self.last = LastCheckpoint()
+        self.rate = RowRate()
         self.refuted = 0
         self._state = state
+
+    @property
+    def waiting_since(self) -> float | None:
+        """Since when the oldest rows wait that readers do not see yet, monotonic seconds; None: there are none."""
+        return self._state.checkpoints.dirty_since
 
     def send_commit(self, complete: Checkpoint) -> str:
         """Commits rows and offsets in one slot, offsets alone in one without an instant, and writes no slot for nothing (rule
@@ -172,6 +182,8 @@ class CheckpointCommits:
         state.checkpoints.note_decision(state.now)
         state.send_to_members(published, Decided(published.number, queryable=True))
         if published.needs_slot:
+            began = published.barrier_at if published.dirty_since is None else published.dirty_since
+            self.rate.note_published(published.rows, began, state.now)
             self.last = LastCheckpoint(state.now - published.barrier_at, len(published.files), published.bytes)
         state.intake_limits.backpressure.note_published(published)
         state.answer_opens()

@@ -16,13 +16,12 @@ class CheckpointTrigger:
     def __init__(self, policy: CheckpointPolicy, now: float) -> None:
         self.requested = False
         self._policy = policy
-        self._dirty_since: float | None = None
         self._since = now
         self._recovering = True
 
     def begin_wait(self, now: float, *, recovering: bool) -> None:
         """Forgets what asked for the last barrier; ``recovering``: no checkpoint of the generation has had a barrier."""
-        self.requested, self._dirty_since, self._since, self._recovering = False, None, now, recovering
+        self.requested, self._since, self._recovering = False, now, recovering
 
     def note_uncommitted(self, filling: Checkpoint, uncommitted: Sequence[int], now: float) -> None:
         """Notes since when there are uncommitted rows. ``uncommitted``: Arrow bytes by writer, without those being flushed.
@@ -31,19 +30,19 @@ class CheckpointTrigger:
         """
         dirty = filling.instant_wanted or any(uncommitted)
         if not dirty:
-            self._dirty_since = None
-        elif self._dirty_since is None:
-            self._dirty_since = now
+            filling.dirty_since = None
+        elif filling.dirty_since is None:
+            filling.dirty_since = now
 
     def allows_barrier(self, checkpoints: CheckpointSequence, backpressure: Backpressure) -> bool:
         """Whether the older checkpoint is decided (rule RO1), and slices have room for the files of the filling one."""
         return checkpoints.older is None and bool(checkpoints.filling.members) and backpressure.has_room_for(checkpoints.filling)
 
-    def barrier_due_at(self, *, at_once: bool, uncommitted: Sequence[int], stretch: int) -> float | None:
+    def barrier_due_at(self, filling: Checkpoint, *, at_once: bool, uncommitted: Sequence[int], stretch: int) -> float | None:
         """Returns when the filling checkpoint may get its barrier; None: nothing asks for one. See ``TriggerConditions``."""
         fullest = max(uncommitted, default=0)
         return self._policy.barrier_due_at(
-            TriggerConditions(at_once, self.requested, self._dirty_since, fullest, self._since, self._recovering, stretch)
+            TriggerConditions(at_once, self.requested, filling.dirty_since, fullest, self._since, self._recovering, stretch)
         )
 
     def flush_deadline(self, flushing: Checkpoint | None) -> float | None:

@@ -23,7 +23,8 @@ class Checkpoint:
 
     ``takes_rows``: False while it takes none because slices are full. ``slices_were_counted``: False if their figures were not
     known when it began. ``instant_wanted``: a bucket side has rows; ``instant_asked``: the committer issues it.
-    ``progressed_at``: when it last made progress. ``findings``: what was found not to add up as it came.
+    ``dirty_since``: since when it has rows; None: it has none. ``progressed_at``: when it last made progress.
+    ``findings``: what was found not to add up as it came.
     """
 
     def __init__(self, generation: int, membership: Membership) -> None:
@@ -36,6 +37,7 @@ class Checkpoint:
         self.instant_wanted = False
         self.instant_asked = False
         self.instant_issued = False
+        self.dirty_since: float | None = None
         self.barrier_at = self.progressed_at = 0.0
         self.findings: list[Finding] = []
         self.channels: Mapping[str, tuple[int, int, str]] = {}
@@ -147,6 +149,11 @@ class Checkpoint:
     def bytes_from(self, process: str) -> int:
         """Arrow bytes that this ingest side took into the checkpoint; 0 until it reported."""
         return self._passed[process].bytes if process in self._passed else 0
+
+    @property
+    def rows(self) -> int:
+        """Rows that bucket sides received, those included that others beat."""
+        return sum(tally.rows for event in self._flushed.values() for tally in event.received.values())
 
     @property
     def largest_intake(self) -> int:

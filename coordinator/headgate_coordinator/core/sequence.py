@@ -21,6 +21,12 @@ class CheckpointSequence:
         """When a checkpoint last went on, was won or published, in monotonic seconds; 0: never."""
         return max([self._decided_at, *(each.progressed_at for each in self.behind)])
 
+    @property
+    def dirty_since(self) -> float | None:
+        """Since when the oldest unpublished checkpoint with rows has some; None: no checkpoint has."""
+        every = (*self.behind, self.filling)
+        return min((each.dirty_since for each in every if each.dirty_since is not None), default=None)
+
     def note_decision(self, now: float) -> None:
         """Notes that a checkpoint was won or published."""
         self._decided_at = now

@@ -8,7 +8,7 @@ from typing import assert_never
 
 from headgate_coordinator.core import events
 from headgate_coordinator.core.alarms import StandingAlarm
-from headgate_coordinator.core.checkpoint_commits import CheckpointCommits, LastCheckpoint
+from headgate_coordinator.core.checkpoint_commits import CheckpointCommits
 from headgate_coordinator.core.checkpoint_trigger import CheckpointTrigger
 from headgate_coordinator.core.checkpoints import Checkpoint
 from headgate_coordinator.core.events import Event, OfCheckpoint, OfGeneration, OfOwnership, OfRecords, OfSlices, OfWriter
@@ -25,7 +25,7 @@ class TableCoordinator:
 
     Times are monotonic seconds. Instructions are executed in order, those for the committer one after the other. After a
     deposition or an unknown outcome the object is discarded. ``figures``: of the slices now; None: nothing bounds what
-    checkpoints add to a slice.
+    checkpoints add to a slice. ``commits``: what became of checkpoints.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class TableCoordinator:
         self.epoch = epoch
         self._state = TableState(channels, policy, key_groups, now, figures)
         self._checkpoint_trigger = CheckpointTrigger(policy, now)
-        self._commits = CheckpointCommits(self._state)
+        self.commits = CheckpointCommits(self._state)
         self._generations = Generations(self._state, self._checkpoint_trigger)
 
     # State, for `status`.
@@ -61,14 +61,9 @@ class TableCoordinator:
         return self._state.checkpoints.progressed_at
 
     @property
-    def last_checkpoint(self) -> LastCheckpoint:
-        """The newest published checkpoint with rows."""
-        return self._commits.last
-
-    @property
     def refuted(self) -> int:
         """Checkpoints of this ownership that the reports of writers did not add up for (rule RO10)."""
-        return self._commits.refuted
+        return self.commits.refuted
 
     @property
     def uncommitted_bytes(self) -> int:
@@ -118,7 +113,7 @@ class TableCoordinator:
             case events.InstantAsked() | events.CheckpointAsked() | events.CheckpointFull():
                 self._of_generation(event)
             case events.BarrierPassed() | events.Broken():
-                self._commits.note_even_late(event)
+                self.commits.note_even_late(event)
                 self._of_generation(event)
             case events.Flushed() | events.Progressed() | events.WaitsForRoom() | events.OpenRequested() | events.ChannelEnded():
                 self._of_generation(event)
@@ -208,7 +203,7 @@ class TableCoordinator:
     def _of_checkpoint(self, event: OfCheckpoint) -> None:
         named = self._state.checkpoints.find(event.generation, event.checkpoint)
         if named is not None:  # else it was aborted before
-            self._commits.handle_answer(named, event)
+            self.commits.handle_answer(named, event)
 
     def _of_records(self, event: OfRecords) -> None:
         state = self._state
@@ -266,7 +261,7 @@ class TableCoordinator:
 
     def _commit_what_is_complete(self) -> None:
         flushing = self._state.checkpoints.flushing
-        if flushing and flushing.is_complete and not self._state.retry.waits and (why := self._commits.send_commit(flushing)):
+        if flushing and flushing.is_complete and not self._state.retry.waits and (why := self.commits.send_commit(flushing)):
             self._abort(why)
 
     def _end_pauses(self) -> None:
@@ -277,7 +272,7 @@ class TableCoordinator:
 
     def _give_up_what_is_late(self) -> None:
         state = self._state
-        if why := self._commits.why_late(self._checkpoint_trigger):
+        if why := self.commits.why_late(self._checkpoint_trigger):
             self._abort(why)
         for process, channel in state.channels.overdue_writers(state.now).items():
             if state.members.mark_evicted(process):
@@ -292,9 +287,9 @@ class TableCoordinator:
         moving = dict(state.eligible).keys() != filling.members.keys()
         at_once = moving or state.draining or state.channels.awaited_checkpoint >= filling.number
         return self._checkpoint_trigger.barrier_due_at(
-            at_once=at_once, uncommitted=state.uncommitted, stretch=state.intake_limits.pressure.stretch
+            filling, at_once=at_once, uncommitted=state.uncommitted, stretch=state.intake_limits.pressure.stretch
         )
 
     def _abort(self, why: str) -> None:
-        self._commits.exclude_failing()
+        self.commits.exclude_failing()
         self._generations.abort_generation(why)

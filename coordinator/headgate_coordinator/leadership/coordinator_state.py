@@ -142,7 +142,7 @@ class CoordinatorState:
         """One table's status, as far as this coordinator knows it."""
         owner = self.holders.get(table)
         if owned := self.owned.get(table):
-            return owned.view.status(self.own.name)
+            return owned.view.status(self.own.name, max(self.writers.lags_of(table).values(), default=0))
         if trouble := self.troubles.get(table):
             state = "quarantined" if trouble.quarantines else "unowned"
             return tables_pb2.TableStatus(name=table, state=state, owner=self.own.name, alarms=[trouble.alarm.text])

@@ -1,8 +1,8 @@
 """Results of table services as messages of ``maintenance.proto``."""
 
 import heapq
-from collections.abc import Sequence
-from dataclasses import fields
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields
 from typing import Final
 
 from headgate_coordinator.core.operations import PlanOutcome
@@ -61,7 +61,8 @@ def archived(found: ArchiveResult) -> api.ArchiveResponse:
 
 def saved(instant: str, table: TableReader) -> api.SavepointResponse:
     """Answers with all savepoints of the table. ``instant``: the one that was saved or removed, or empty."""
-    return api.SavepointResponse(instant=instant, savepoints=table.savepoints)
+    details = [api.SavepointDetails(**asdict(each)) for each in table.describe_savepoints()]
+    return api.SavepointResponse(instant=instant, savepoints=[each.instant for each in details], details=details)
 
 
 def dropped(done: DropResult) -> api.DropResponse:
@@ -108,8 +109,10 @@ def stuck(loads: Sequence[StuckLoad]) -> api.SliceResponse:
     return api.SliceResponse(slices=slices)
 
 
-def channels(table: Ownership, prefix: str, after: str) -> api.ListChannelsResponse:
-    """Answers with a page of channels: those whose names begin with ``prefix`` and come behind ``after``."""
+def channels(table: Ownership, prefix: str, after: str, lags: Mapping[str, int]) -> api.ListChannelsResponse:
+    """Answers with a page of channels: those whose names begin with ``prefix`` and come behind ``after``. ``lags``: by
+    channel.
+    """
     found = table.channels
     names = heapq.nsmallest(_PAGE + 1, (name for name in found if name.startswith(prefix) and name > after))
     page = [
@@ -119,6 +122,7 @@ def channels(table: Ownership, prefix: str, after: str) -> api.ListChannelsRespo
             incarnation=found[name].incarnation,
             principal=found[name].principal,
             last_used_ms=found[name].time,
+            lag=lags.get(name, 0),
         )
         for name in names[:_PAGE]
     ]

@@ -233,7 +233,8 @@ class MaintenanceService(StorageCalls, rpc.MaintenanceServiceServicer):
         self, request: api.ListChannelsRequest, context: ServicerContext[api.ListChannelsRequest, api.ListChannelsResponse]
     ) -> api.ListChannelsResponse:
         owned = await self._owner(request.table, principal(context), "list of channels", prefix=request.prefix)
-        return await _asked(owned.call_table(lambda table: answers.channels(table, request.prefix, request.after)))
+        lags = self._state.writers.lags_of(request.table)
+        return await _asked(owned.call_table(lambda table: answers.channels(table, request.prefix, request.after, lags)))
 
     async def _owner(self, table: str, caller: str, what: str, **details: object) -> OwnedTable:
         """Returns the table. Raises RpcError if it is not owned here."""

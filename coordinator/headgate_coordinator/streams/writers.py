@@ -37,7 +37,8 @@ class WriterListener(Protocol):
 
 
 class WriterSession(Outbox[wire.ControlResponse]):
-    """One control stream. ``pending``: tables that have not released the writer since it sent its leave.
+    """One control stream. ``pending``: tables that have not released the writer since it sent its leave. ``loads``,
+    ``lags``: uncommitted bytes by table, and offsets by table and channel, in its last heartbeat.
 
     ``address``: where clients reach it; ``exchange_address``: where other writers do, by default the same. ``identity``: the name
     in its certificate; "" without one, or with one that names the kind of service alone.
@@ -53,6 +54,7 @@ class WriterSession(Outbox[wire.ControlResponse]):
         self.released = False
         self.pending: set[str] = set()
         self.loads: dict[str, int] = {}
+        self.lags: dict[str, Mapping[str, int]] = {}
 
     @property
     def uncommitted_bytes(self) -> int:
@@ -116,6 +118,7 @@ class Writers:
         match message.WhichOneof("message"):
             case "heartbeat":
                 self._take_loads(session, {load.table: load.uncommitted_bytes for load in message.heartbeat.loads})
+                session.lags = {load.table: dict(load.lags) for load in message.heartbeat.loads if load.lags}
             case "leave":
                 if not session.leaving:
                     session.leaving = True
@@ -145,6 +148,10 @@ class Writers:
         if session.leaving and not session.released and not session.pending:
             session.released = True
             session.send(wire.ControlResponse(released=wire.Released()))
+
+    def lags_of(self, table: str) -> dict[str, int]:
+        """Returns by channel how many offsets writers have taken that are not committed, by their last heartbeats."""
+        return {channel: lag for session in self for channel, lag in session.lags.get(table, {}).items()}
 
     def by_load(self) -> list[WriterSession]:
         """Returns the writers that take channels, least loaded first. Equal ones take turns, to spread channels."""

@@ -23,6 +23,6 @@ class CoreMetrics:
         self._generation, self._refuted = core.generation, core.refuted
         if isinstance(event, events.Published):
             metrics.checkpoints.inc()
-            metrics.files.inc(core.last_checkpoint.files)
-            metrics.bytes.inc(core.last_checkpoint.nbytes)
-            metrics.seconds.observe(core.last_checkpoint.seconds)
+            metrics.files.inc(core.commits.last.files)
+            metrics.bytes.inc(core.commits.last.nbytes)
+            metrics.seconds.observe(core.commits.last.seconds)

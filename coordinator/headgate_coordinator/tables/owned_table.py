@@ -95,7 +95,7 @@ class OwnedTable:
         self._parts: set[str] = set()
         self._drained = False
         self._core_metrics = CoreMetrics(core, metrics)
-        self.view = TableView(target, core, self._committer, self.compactions, guard, world.clock.now_ms())
+        self.view = TableView(target, core, self._committer, self.compactions, guard, world.clock)
 
     def queue_event(self, event: Event) -> None:
         """Queues an event. Call it on the event loop's thread."""

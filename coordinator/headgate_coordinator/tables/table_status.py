@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import Final
 
 from headgate_coordinator.core.alarms import AlarmKind, StandingAlarm
 from headgate_coordinator.core.table_coordinator import TableCoordinator
@@ -11,10 +12,14 @@ from headgate_coordinator.tables.committer import Committer
 from headgate_coordinator.tables.compacting import TableCompactions
 from headgate_coordinator.tables.guarded_clock import GuardedClock
 from headgate_proto.api.v1 import tables_pb2
+from headgate_runtime.world import Clock
+
+_SHORTEST_S: Final = 0.001
+"""Of a wait that is said: 0 says that nothing waits."""
 
 
 class TableView:
-    """Reads one ownership, on the event loop. ``since_ms``: when this ownership began, in ms since the epoch."""
+    """Reads one ownership, on the event loop. It is made when the ownership begins."""
 
     def __init__(
         self,
@@ -23,14 +28,15 @@ class TableView:
         committer: Committer,
         compactions: TableCompactions,
         guard: GuardedClock,
-        since_ms: int,
+        clock: Clock,
     ) -> None:
         self._target = target
         self._core = core
         self._committer = committer
         self._compactions = compactions
         self._guard = guard
-        self._since_ms = since_ms
+        self._clock = clock
+        self._since_ms = clock.now_ms()
 
     @property
     def alarms(self) -> Sequence[StandingAlarm]:
@@ -46,9 +52,10 @@ class TableView:
         )
         return [each for each in alarms if each is not None]
 
-    def status(self, owner: str) -> tables_pb2.TableStatus:
-        """Returns the table's status. ``owner``: this coordinator's name."""
+    def status(self, owner: str, lag: int = 0) -> tables_pb2.TableStatus:
+        """Returns the table's status. ``owner``: this coordinator's name. ``lag``: of the channel with the most."""
         target, core, compactions, last = self._target, self._core, self._compactions, self._committer.last_commit
+        now, waiting_since = self._clock.monotonic(), core.commits.waiting_since
         return tables_pb2.TableStatus(
             name=target.table,
             state="owned",
@@ -60,12 +67,15 @@ class TableView:
             uncommitted_bytes=core.uncommitted_bytes,
             last_instant=last.instant,
             last_commit_ms=last.at_ms,
-            checkpoint_seconds=core.last_checkpoint.seconds,
+            checkpoint_seconds=core.commits.last.seconds,
             checkpoint_files=last.files,
             checkpoint_bytes=last.bytes,
             alarms=[alarm.text for alarm in self.alarms],
             operations=compactions.operation_statuses(),
             operations_queued=compactions.core.queued_operations,
+            lag=lag,
+            rows_per_second=core.commits.rate.per_second(now),
+            waiting_seconds=0.0 if waiting_since is None else max(now - waiting_since, _SHORTEST_S),
         )
 
     def figures(self) -> TableFigures:

@@ -1,11 +1,15 @@
 """The connection of a command to its cluster."""
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypedDict
 
 import headgate
+from headgate_cli.exits import ExitCode
+from headgate_cli.failures import CommandError
+from headgate_tables.near_names import did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,27 @@ class Access:
         if not (self.tls_ca or self.client_cert):
             return None
         return headgate.Tls(ca=self.tls_ca or None, certificate=self.client_cert or None, key=self.client_key or None)
+
+
+@contextlib.contextmanager
+def naming_near_tables(access: Access, table: str) -> Iterator[None]:
+    """Inside the block, the error for a table that there is not says which one was probably meant."""
+    try:
+        yield
+    except headgate.TableNotFoundError as error:
+        near = did_you_mean(table, _table_names(access))
+        message = error.message if repr(table) in error.message else f"{error.message}: {table!r}"
+        fix = f"{near}{error.fix} `headgate table list` shows all tables."
+        raise CommandError(message, fix=fix, code=ExitCode.FIX_CALL, kind=type(error).__name__) from error
+
+
+def _table_names(access: Access) -> list[str]:
+    """Of the cluster, as far as the caller may see them; none if it does not answer now."""
+    try:
+        with access.connect() as cluster:
+            return [table.name for table in cluster.tables()]
+    except headgate.HeadgateError:
+        return []
 
 
 class _Options(TypedDict):

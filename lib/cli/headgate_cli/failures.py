@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import click
 
 from headgate_cli.exits import ExitCode
+from headgate_cli.usage import help_for, message_of
 from headgate_cli.wording import for_command_line
 
 _START_ONE = "Start one with `headgate dev`, or give its address: --connect HOST:PORT, or HEADGATE_CONNECT."
@@ -37,8 +38,7 @@ def describe_error(error: BaseException) -> CommandFailure | None:
     if isinstance(error, CommandError):
         return CommandFailure(error.message, error.fix, error.kind, error.code)
     if isinstance(error, click.UsageError):
-        path = error.ctx.command_path if error.ctx else "headgate"
-        return CommandFailure(error.format_message(), f"See {path} --help.", kind, ExitCode.USAGE)
+        return CommandFailure(message_of(error), help_for(error), kind, ExitCode.USAGE)
     if isinstance(error, click.ClickException):
         return CommandFailure(error.format_message(), "", kind, ExitCode.USAGE)
     if isinstance(error, OSError) and error.filename:

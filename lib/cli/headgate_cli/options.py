@@ -8,7 +8,7 @@ from typing import TypeVar
 import click
 from click.core import ParameterSource
 
-from headgate_cli.cluster import Access
+from headgate_cli.cluster import Access, naming_near_tables
 from headgate_cli.exits import ExitCode
 from headgate_cli.failures import CommandError
 from headgate_runtime.secret_settings import holds_secret, is_header, is_secret_option
@@ -45,7 +45,9 @@ def cluster_options(timeout_s: float = 5.0) -> Callable[[Callable[..., object]],
             addresses = [address.strip() for address in connect.split(",") if address.strip()]
             _check_pair(client_cert, client_key)
             bearer = _token(token, token_file)
-            return command(*arguments, access=Access(addresses, timeout, bearer, tls_ca, front, client_cert, client_key), **named)
+            access = Access(addresses, timeout, bearer, tls_ca, front, client_cert, client_key)
+            with naming_near_tables(access, str(named.get("table_name") or named.get("name") or "")):
+                return command(*arguments, access=access, **named)
 
         for option in (*_CLUSTER_OPTIONS, timeout):
             with_access = option(with_access)

@@ -1,9 +1,16 @@
 """The output of commands: text for people, or one JSON object a line. Errors go to stderr."""
 
 import json as json_text
+import re
+import shutil
+import sys
 from collections.abc import Mapping, Sequence
+from typing import Final, Literal
 
 import click
+from rich.cells import cell_len, set_cell_size
+
+from headgate_cli.columns import GAP, fitting_widths, left_out_note, natural_widths
 
 Record = Mapping[str, object]
 """One object of the JSON output: values by name."""
@@ -14,11 +21,23 @@ json_option = click.option(
 """``main.run`` reads it before click does, so that errors of the command line itself are JSON too."""
 
 
-class Output:
-    """``json``: stdout gets one object a line and nothing else, for programs."""
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_INSTEAD: Final = "A wider window or --json shows them."
 
-    def __init__(self, *, json: bool) -> None:
+
+class Output:
+    """``json``: stdout gets one object a line and nothing else, for programs. ``width``: cells of a screen that is printed to
+    through something else; None: as wide as the terminal, and without one as wide as the values.
+    """
+
+    def __init__(self, *, json: bool, width: int | None = None) -> None:
         self.json = json
+        self._width = width
+
+    @property
+    def width(self) -> int | None:
+        """Cells of a line; None: a pipe has no width, and line tools could not read values that are folded."""
+        return self._width or (shutil.get_terminal_size().columns if sys.stdout.isatty() else None)
 
     def print_text(self, text: str, *, fg: str | None = None, bold: bool = False) -> None:
         """Prints a line for people; nothing with ``json``."""
@@ -44,10 +63,12 @@ class Output:
         *,
         empty: str = "none",
         data: bool = False,
+        instead: str = _INSTEAD,
     ) -> None:
         """Prints records of equal fields: as a table of ``columns`` for people, one object a record for programs.
 
-        ``empty``: the text for no records. ``data``: values are the user's own, so digits are not grouped: 1806 may be a flight.
+        ``empty``: the text for no records. ``data``: values are the user's own: digits are not grouped, as 1806 may be a flight,
+        and long texts are cut. ``instead``: what to do to see columns that do not fit the terminal.
         """
         if self.json:
             for record in records:
@@ -57,33 +78,47 @@ class Output:
         else:
             show = _ungrouped if data else _same
             self.print_table(
-                columns or list(records[0]), [[show(record[name]) for name in columns or record] for record in records]
+                columns or list(records[0]),
+                [[show(record[name]) for name in columns or record] for record in records],
+                cut=data,
+                instead=instead,
             )
 
-    def print_record(self, record: Record) -> None:
-        """Prints one record: ``name  value`` lines for people, an object for programs."""
+    def print_record(self, record: Record, *, data: bool = False) -> None:
+        """Prints one record: ``name  value`` lines for people, an object for programs. ``data``: see ``print_records``."""
         self.print_json(record)
-        width = max(map(len, record), default=0)
+        width = max(map(cell_len, record), default=0)
         for name, value in record.items():
-            self.print_text(f"{name:<{width}}  {cell(value)}")
+            self.print_text(f"{set_cell_size(name, width)}  {cell(_ungrouped(value) if data else value)}")
 
-    def print_table(self, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-        """Prints a table for people, as wide as the terminal; as wide as its values when stdout is not a terminal."""
-        from rich.console import Console
+    def print_table(
+        self, columns: Sequence[str], rows: Sequence[Sequence[object]], *, cut: bool = False, instead: str = _INSTEAD
+    ) -> None:
+        """Prints a table for people: on a terminal the columns that fit, and which do not.
+
+        ``cut``: texts that are too long for their column end with "…" instead of being folded.
+        """
         from rich.table import Table
         from rich.text import Text
 
+        from headgate_cli.console import PipedConsole
+
+        texts = [[cell(value) for value in row] for row in rows]
+        naturals = natural_widths(columns, texts)
+        whole = sum(naturals) + GAP * len(naturals)
+        width = self.width
+        widths = naturals if width is None else fitting_widths(naturals, width)
         table = Table(box=None, header_style="bold", pad_edge=False)
-        for position, name in enumerate(columns):
+        for position, (name, cells) in enumerate(zip(columns, widths, strict=False)):
             numbers = all(isinstance(row[position], int | float) for row in rows)
-            table.add_column(name, justify="right" if numbers else "left", overflow="fold")
-        for row in rows:
-            table.add_row(*(Text(cell(value)) for value in row))
-        console = Console()
-        if not console.is_terminal:
-            # A pipe has no width, and line tools could not read folded values.
-            console = Console(width=max(80, sum(max(len(cell(v)) for v in [n, *c]) + 2 for n, c in _columns(columns, rows))))
-        console.print(table)
+            overflow: Literal["ellipsis", "fold"] = "ellipsis" if cut else "fold"
+            table.add_column(name, justify="right" if numbers else "left", overflow=overflow, no_wrap=cut, width=cells)
+        for row in texts:
+            table.add_row(*(Text(text) for text in row[: len(widths)]))
+        # A column of that width leaves the last one a gap, too: a terminal would break its line.
+        PipedConsole(width=whole if width is None else width).print(table, crop=False)
+        if width is not None and (note := left_out_note(columns, len(widths), instead, width)):
+            click.secho(note, dim=True)
 
     def print_error(self, message: str, fix: str, kind: str, exit_code: int) -> None:
         """Prints an error and its next step to stderr."""
@@ -113,7 +148,12 @@ def cell(value: object) -> str:
         return f"{value:,.3f}"
     if isinstance(value, list | tuple):
         return ", ".join(map(cell, value)) or "-"
-    return str(value)
+    return _CONTROL.sub(_escaped, str(value))
+
+
+def _escaped(found: "re.Match[str]") -> str:
+    """As in Python's literals: what a text holds must not move the cursor, or break a line."""
+    return repr(found[0])[1:-1]
 
 
 def size(count: int) -> str:
@@ -132,10 +172,6 @@ def _ungrouped(value: object) -> object:
 
 def _same(value: object) -> object:
     return value
-
-
-def _columns(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> list[tuple[str, list[object]]]:
-    return [(name, [row[position] for row in rows]) for position, name in enumerate(columns)]
 
 
 def as_text(value: object) -> str:

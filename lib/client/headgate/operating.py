@@ -57,7 +57,7 @@ class ChannelSummary:
     """A channel that a table remembers. ``committed_offset``: rows up to it are committed; ``principal``: who may open it.
 
     ``incarnation``: each new producer has a higher one. ``last_used``: when its newest rows were committed or its newest
-    producer came, in UTC.
+    producer came, in UTC. ``lag``: offsets above the committed one that a writer has taken, by its last heartbeat.
     """
 
     name: str
@@ -65,6 +65,7 @@ class ChannelSummary:
     incarnation: int
     principal: str
     last_used: datetime.datetime
+    lag: int = 0
 
 
 def channel_summary(said: api.ChannelSummary) -> ChannelSummary:
@@ -75,6 +76,7 @@ def channel_summary(said: api.ChannelSummary) -> ChannelSummary:
         incarnation=said.incarnation,
         principal=said.principal,
         last_used=datetime.datetime.fromtimestamp(said.last_used_ms / 1000, datetime.UTC),
+        lag=said.lag,
     )
 
 

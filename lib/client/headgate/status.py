@@ -59,7 +59,9 @@ class TableStatus:
     """A table. ``state``: owned, elsewhere, quarantined or unowned; ``last_commit_ms``: since the epoch, 0 = never.
 
     ``checkpoint_seconds`` is the time of the last checkpoint from barrier to published; ``checkpoint_files`` and
-    ``checkpoint_bytes`` count the data files that it wrote.
+    ``checkpoint_bytes`` count the data files that it wrote. ``rows_per_second`` became queryable over the last minute, or the
+    last checkpoint if it took longer. ``waiting_seconds``: how long the oldest rows wait that readers do not see yet; 0: none.
+    ``lag``: of the channel with the most, see ``ChannelSummary``. All three are 0 from coordinators of before these fields.
     """
 
     name: str
@@ -78,6 +80,9 @@ class TableStatus:
     alarms: tuple[str, ...]
     operations: tuple[OperationStatus, ...]
     operations_queued: int
+    rows_per_second: float = 0.0
+    waiting_seconds: float = 0.0
+    lag: int = 0
 
 
 @dataclass(frozen=True, slots=True)

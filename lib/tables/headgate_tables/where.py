@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate_tables.errors import OptionError, SchemaError
+from headgate_tables.near_names import did_you_mean
 from headgate_tables.where_values import typed
 
 if TYPE_CHECKING:
@@ -179,7 +180,8 @@ class _Translation:
             if len(similar) != 1:
                 raise SchemaError(
                     f"the table has no column {name!r}, which {self._text!r} names",
-                    fix=f"Its columns are {', '.join(self._schema.names)}. Text stands in single quotes.",
+                    fix=f"{did_you_mean(name, self._schema.names)}Its columns are {', '.join(self._schema.names)}. "
+                    "Text stands in single quotes.",
                 )
             [name] = similar
         return self._schema.field(name)

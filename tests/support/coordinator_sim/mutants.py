@@ -20,7 +20,7 @@ class Trusting(TableCoordinator):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self._commits._reconcile = lambda complete: ""  # type: ignore[method-assign]
+        self.commits._reconcile = lambda complete: ""  # type: ignore[method-assign]
 
 
 class _Overlooking(CheckpointCommits):

@@ -75,7 +75,11 @@ def token_command(output: Output, /, principal: str, expires: str) -> None:
     """Makes a token for PRINCIPAL, and the line of the access file that makes it count.
 
     The token is shown this once: the line has its digest alone. Give the token to the program, and put the line under [tokens].
-    """
+
+    \b
+    Example:
+      headgate access token loader --expires 90d
+    """  # noqa: D301 - click wants the backspace
     if not is_principal(principal):
         raise click.UsageError(
             f"{principal!r} is no name of a principal: want visible ASCII characters, not 'cluster' or 'anonymous'"
@@ -100,7 +104,12 @@ def list_command(output: Output, /, path: Path, principal: str, **claims: Unpack
     """Shows the tokens, the roles and the quotas of the access file, each with its line.
 
     Names that begin with the prefix of signed tokens (jwt:) come from claims: `from_claims` says which.
-    """
+
+    \b
+    Examples:
+      headgate access list --access access.toml
+      headgate access list --access access.toml --principal loader
+    """  # noqa: D301 - click wants the backspace
     found = _read(path)
     now_ms = SystemClock().now_ms()
     identity = Identity(principal)
@@ -147,7 +156,11 @@ def check_command(
 
     Of a signed token give the names as the access file has them: jwt:ann, --group jwt:ingest. Of a client's certificate:
     cert:loader.example.org, cert:spiffe://example.org/loader.
-    """
+
+    \b
+    Example:
+      headgate access check loader write flights --access access.toml
+    """  # noqa: D301 - click wants the backspace
     found = _read(path)
     identity = Identity(principal, groups=frozenset(groups))
     decision = found.policy.decide(identity, Right(right), table, channel)

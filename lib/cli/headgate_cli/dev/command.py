@@ -7,23 +7,26 @@ import re
 import signal
 import socket
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import Final, TypedDict, Unpack
 from urllib.parse import unquote
 
 import click
 
 from headgate.profiles import state_folder
 from headgate_cli.dev.credentials import credentials_in, published
+from headgate_cli.dev.others import Running, alone, port_taken
 from headgate_cli.dev.private import PrivateFolder
 from headgate_cli.dev.processes import Cluster, redis_process, service_processes
 from headgate_cli.dev.redis import find_redis, prepare_redis
 from headgate_cli.dev.supervisor import EventFields, Supervisor, exit_text
-from headgate_cli.exits import ExitCode
-from headgate_cli.failures import CommandError
 from headgate_cli.output import Output, json_option
 from headgate_tables.system import System
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+
+
+DEFAULT_PORT: Final = 7070
+"""To which commands and programs connect without an address."""
 
 
 class ClusterOptions(TypedDict):
@@ -43,7 +46,9 @@ class ClusterOptions(TypedDict):
     show_default=True,
     help="Folder, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix of the tables.",
 )
-@click.option("--port", default=7070, show_default=True, type=click.IntRange(1, 65_000), help="Port of the first coordinator.")
+@click.option(
+    "--port", default=DEFAULT_PORT, show_default=True, type=click.IntRange(1, 65_000), help="Port of the first coordinator."
+)
 @click.option("--coordinators", default=1, show_default=True, type=click.IntRange(1, 16), help="Number, on consecutive ports.")
 @click.option("--writers", default=2, show_default=True, type=click.IntRange(0, 64), help="Number.")
 @click.option("--compactors", default=1, show_default=True, type=click.IntRange(0, 64), help="Number.")
@@ -77,11 +82,10 @@ def dev(output: Output, /, store: str, logs: Path | None, verbose: bool, grace: 
     stopping, stopped, killed. Events of a process have its "name" (redis, coordinator-N, writer-N, compactor-N) and "pid".
     """  # noqa: D301 - click wants the backspace
     state = state_folder(os.environ)
-    private = PrivateFolder.below(state, "dev", str(options["port"]))
-    with private.locked() as is_ours:
-        if not is_ours:
-            raise _port_taken(options["port"])
-        cluster = _cluster(private, store, **options)
+    url = store if _SCHEME.match(store) else Path(store).absolute().as_uri()
+    with alone(state, Running.here(options["port"], options["coordinators"], url)) as private:
+        _check_free(options["port"], options["coordinators"], state)
+        cluster = _cluster(private, url, **options)
         with published(cluster.credentials.profile, cluster.ports, state):
             _run_logged(output, cluster, logs, verbose, grace)
 
@@ -111,14 +115,11 @@ async def _run(supervisor: Supervisor, cluster: Cluster, printer: "_EventPrinter
 
 
 def _cluster(
-    private: PrivateFolder, store: str, port: int, coordinators: int, writers: int, compactors: int, checkpoint_interval: str
+    private: PrivateFolder, url: str, port: int, coordinators: int, writers: int, compactors: int, checkpoint_interval: str
 ) -> Cluster:
-    for number in range(coordinators):
-        _check_free(port + number)
     system = System.real()
     redis = prepare_redis(private, find_redis(), system.ids.token())
     credentials = credentials_in(private, system)
-    url = store if _SCHEME.match(store) else Path(store).absolute().as_uri()
     options = {"coordinator": ["--checkpoint-interval", checkpoint_interval]}
     return Cluster(url, port, coordinators, writers, compactors, redis, credentials, _free_ports(coordinators), options)
 
@@ -132,21 +133,14 @@ def _free_ports(number: int) -> list[int]:
         return [int(listener.getsockname()[1]) for listener in listeners]
 
 
-def _check_free(port: int) -> None:
-    with socket.socket() as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind(("127.0.0.1", port))
-        except OSError as error:
-            raise _port_taken(port) from error
-
-
-def _port_taken(port: int) -> CommandError:
-    return CommandError(
-        f"port {port} is taken",
-        fix=f"Another `headgate dev` may run here: use it (--connect localhost:{port}), stop it, or change --port.",
-        code=ExitCode.OPERATOR,
-    )
+def _check_free(first: int, number: int, state: Path) -> None:
+    for port in range(first, first + number):
+        with socket.socket() as listener:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                listener.bind(("127.0.0.1", port))
+            except OSError as error:
+                raise port_taken(port, PrivateFolder.below(state, "dev")) from error
 
 
 def _log_folder(store: str) -> Path:
@@ -177,6 +171,10 @@ class _EventPrinter:
         elif name == "killed":
             self._output.print_text(f"{process} did not stop within {fields['after_s']:g} s and was killed.", fg="yellow")
 
+    def _exported(self, connect: str) -> str:
+        """Commands find the default port without it."""
+        return "" if self._cluster.port == DEFAULT_PORT else f"  first   export HEADGATE_CONNECT={connect}\n"
+
     def ready(self) -> None:
         cluster = self._cluster
         connect, credentials = f"localhost:{cluster.port}", cluster.credentials
@@ -188,6 +186,7 @@ class _EventPrinter:
                 f"  access  this user's programs find it by themselves; others need --token-file {credentials.token_file} "
                 f"--tls-ca {credentials.certificates.authority}\n\n"
                 f'  Python  import headgate; hg = headgate.connect("{connect}")\n'
+                f"{self._exported(connect)}"
                 f"  shell   headgate load FILE.parquet --table NAME --create --key id\n"
                 f"          headgate status --watch\n\n"
                 "Ctrl-C stops the cluster; the tables stay."

@@ -6,9 +6,12 @@ import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO, Final
 
 from headgate_cli.exits import ExitCode
 from headgate_cli.failures import CommandError
+
+_LOCK: Final = "lock"
 
 
 class PrivateFolder:
@@ -37,15 +40,37 @@ class PrivateFolder:
         return path
 
     @contextlib.contextmanager
-    def locked(self) -> Iterator[bool]:
-        """Whether no other process has it locked; then this one has until the block, or the process, ends."""
-        with os.fdopen(os.open(self.path / "lock", os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600), "w") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                yield False
-            else:
-                yield True
+    def locked(self, note: str) -> Iterator[str | None]:
+        """None when this process has it locked, until the block or the process ends; the note of the one that has it otherwise.
+
+        ``note``: what others read.
+        """
+        with os.fdopen(os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600), "r+", encoding="utf-8") as file:
+            if not _lock(file):
+                yield file.read()
+                return
+            file.truncate()
+            file.write(note)
+            file.flush()
+            yield None
+
+    def notes_below(self) -> list[str]:
+        """The notes of processes that have folders in this one locked."""
+        return [note for path in sorted(self.path.glob(f"*/{_LOCK}")) if (note := _note_in(path)) is not None]
+
+
+def _note_in(lock: Path) -> str | None:
+    with lock.open(encoding="utf-8") as file:
+        return None if _lock(file) else file.read()
+
+
+def _lock(file: IO[str]) -> bool:
+    """Whether nobody else has it."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _make_private(folder: Path) -> None:

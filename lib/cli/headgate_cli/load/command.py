@@ -9,6 +9,7 @@ import click
 
 import headgate
 from headgate_cli.cluster import Access
+from headgate_cli.completion import complete_files
 from headgate_cli.load.inputs import input_files
 from headgate_cli.load.loading import Loading, LoadOptions
 from headgate_cli.load.plan import schema_of_files, show_plan
@@ -23,7 +24,7 @@ from headgate_cli.table.command import create_table
 
 
 @click.command("load", short_help="Load files into a table, exactly once.")
-@click.argument("files", nargs=-1, required=True)
+@click.argument("files", nargs=-1, required=True, shell_complete=complete_files)
 @click.option("--table", "table_name", required=True, help="Name of the table.")
 @click.option("--format", "kind", type=click.Choice(FORMATS), help="[by suffix: .parquet .csv .tsv .jsonl .arrow …]")
 @click.option("--operation-column", default="", help='Column with each row\'s operation: 1 or "upsert", 2 or "delete".')

@@ -5,15 +5,18 @@ from collections.abc import Sequence
 import click
 
 from headgate_cli.cluster import Access
+from headgate_cli.completion import complete_settings
 from headgate_cli.maintenance.target import call_owner, fields_of, is_address, open_address, table_command
 from headgate_cli.output import Output
 from headgate_tables.face.settings import SETTINGS, TableSettings
 
 
 @click.command("configure", short_help="Show or change settings of a table.")
-@click.option("--unset", multiple=True, metavar="KEY", help="Restore the default; may be repeated.")
+@click.option(
+    "--unset", multiple=True, metavar="KEY", shell_complete=complete_settings, help="Restore the default; may be repeated."
+)
 @table_command
-@click.argument("changes", nargs=-1, metavar="[KEY=VALUE]…")
+@click.argument("changes", nargs=-1, metavar="[KEY=VALUE]…", shell_complete=complete_settings)
 def configure(
     output: Output, /, table_name: str, changes: tuple[str, ...], unset: tuple[str, ...], access: Access, storage: tuple[str, ...]
 ) -> None:

@@ -1,5 +1,7 @@
 """`headgate savepoint` and `headgate restore`: keep a state of a table, and take the table back to it."""
 
+import datetime
+from dataclasses import asdict
 from typing import Any, TypedDict, Unpack
 
 import click
@@ -33,6 +35,7 @@ def savepoint(
     """Keeps the newest commit of TABLE (a name, or an address with a slash), with the channels' offsets, for `headgate restore`.
 
     Cleaning keeps its files, so they take space until the savepoint is removed. Other Hudi programs see it as a savepoint.
+    --list shows when and by whom each was made, what for, and how many commits a restore to it would undo.
 
     \b
     Examples:
@@ -50,7 +53,8 @@ def savepoint(
     output.print_json(record)
     if record["instant"]:
         output.print_text(f"{record['instant']}: {'removed' if asked['remove'] else 'saved'}.", fg="green")
-    output.print_text(f"Savepoints: {', '.join(record['savepoints']) or 'none'}.")
+    if not output.json:
+        _show(output, table_name, record)
 
 
 def _in_this_process(address: str, storage: tuple[str, ...], *, comment: str, remove: str, listing: bool) -> dict[str, Any]:
@@ -61,7 +65,32 @@ def _in_this_process(address: str, storage: tuple[str, ...], *, comment: str, re
             table.remove_savepoint(instant := remove)
         else:
             instant = table.savepoint(comment)
-        return {"instant": instant, "savepoints": list(table.savepoints)}
+        details = [asdict(each) for each in table.describe_savepoints()]
+        return {"instant": instant, "savepoints": [each["instant"] for each in details], "details": details}
+
+
+def _show(output: Output, table_name: str, record: dict[str, Any]) -> None:
+    rows = [
+        {
+            "savepoint": each["instant"],
+            "saved at (UTC)": _time(each["saved_ms"]),
+            "by": each["saved_by"] or None,
+            "commits since": each["newer_commits"],
+            "comment": each["comment"] or None,
+        }
+        for each in record["details"]
+    ]
+    output.print_records(rows, empty="no savepoints")
+    if rows:
+        newest = rows[-1]["savepoint"]
+        output.print_text(
+            f"A restore undoes the commits since then for good, with their rows; producers send again what they still have. "
+            f"What would go: headgate restore {table_name} {newest} --plan-only"
+        )
+
+
+def _time(ms: int) -> str | None:
+    return datetime.datetime.fromtimestamp(ms / 1000, datetime.UTC).strftime("%Y-%m-%d %H:%M:%S") if ms else None
 
 
 async def _by_owner(owner: Maintenance, *, comment: str, remove: str, listing: bool) -> Message:

@@ -1,6 +1,5 @@
 """The columns of a file that `--select` names: only these are read as values, in this order."""
 
-import difflib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -8,23 +7,16 @@ from pathlib import Path
 import pyarrow as pa
 
 from headgate_cli.reading.source import FileBatch, Source, refused
+from headgate_tables.near_names import did_you_mean
 
 
 def check_selected(path: Path, names: Sequence[str], select: Sequence[str]) -> None:
     """Raises CommandError for a column of ``select`` that is not among ``names``, with the one that may be meant."""
     if missing := [name for name in select if name not in names]:
-        near = near_name(missing[0], names)
         raise refused(
-            f"{path.name} has no column {missing[0]!r}" + (f"; is {near!r} meant?" if near else ""),
-            f"Correct --select; the columns are {', '.join(names)[:300]}.",
+            f"{path.name} has no column {missing[0]!r}",
+            f"{did_you_mean(missing[0], names)}Correct --select; the columns are {', '.join(names)[:300]}.",
         )
-
-
-def near_name(name: str, names: Sequence[str]) -> str:
-    """The one of ``names`` that is most like ``name``; empty if none is."""
-    by_lower = {each.lower(): each for each in reversed(names)}
-    found = difflib.get_close_matches(name.lower(), by_lower, n=1)
-    return by_lower[found[0]] if found else ""
 
 
 def selected(source: Source, select: Sequence[str]) -> Source:

@@ -112,7 +112,13 @@ def create_table(cluster: headgate.Headgate, name: str, schema: pa.Schema, **opt
 @json_option
 @click.pass_obj
 def list_tables(output: Output, access: Access) -> None:
-    """Lists the tables of the cluster."""
+    """Lists the tables of the cluster.
+
+    \b
+    Examples:
+      headgate table list
+      headgate table list --json | jq -r .url
+    """  # noqa: D301 - click wants the backspace
     with access.connect() as cluster:
         listing = cluster.listing()
     records, unreadable = [_described(found) for found in listing.tables], list(listing.unreadable)
@@ -161,7 +167,13 @@ def describe(output: Output, name: str, engine: Engine | None, access: Access, s
 @json_option
 @click.pass_obj
 def timeline(output: Output, table_name: str, limit: int, access: Access, storage: tuple[str, ...]) -> None:
-    """Lists the instants of TABLE, oldest first: completed ones with what they wrote, and pending ones."""
+    """Lists the instants of TABLE, oldest first: completed ones with what they wrote, and pending ones.
+
+    \b
+    Examples:
+      headgate table timeline flights --limit 5
+      headgate table timeline s3://lake/prod/flights
+    """  # noqa: D301 - click wants the backspace
     output.print_records(stored.timeline(locate_table(table_name, access, storage), limit), empty="no commits yet")
 
 
@@ -172,7 +184,13 @@ def timeline(output: Output, table_name: str, limit: int, access: Access, storag
 @json_option
 @click.pass_obj
 def files(output: Output, table_name: str, access: Access, storage: tuple[str, ...]) -> None:
-    """Lists the file slices of TABLE, with base file and number of log files."""
+    """Lists the file slices of TABLE, with base file and number of log files.
+
+    \b
+    Examples:
+      headgate table files flights
+      headgate table files flights --json | jq .log_files
+    """  # noqa: D301 - click wants the backspace
     shown = ["partition", "file_group", "base_instant", "base_file", "logs"]
     output.print_records(stored.files(locate_table(table_name, access, storage)), shown, empty="no files yet")
 

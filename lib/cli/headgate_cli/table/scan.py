@@ -1,7 +1,7 @@
 """`headgate table scan`: rows of a table on the terminal, or as CSV, JSON lines, Parquet or Arrow."""
 
 from pathlib import Path
-from typing import TypedDict, Unpack, get_args
+from typing import Any, TypedDict, Unpack, get_args
 
 import click
 
@@ -45,6 +45,7 @@ class ScanOptions(TypedDict):
 @click.option("--since", metavar="TIME", help="Read rows of commits that completed after TIME, up to --as-of.")
 @click.option("--read-optimized", is_flag=True, help="Read base files alone: fast, but as old as the last compaction.")
 @click.option("--limit", type=click.IntRange(0), help="Show at most N rows; 0: all. [20; all with --output or --format]")
+@click.option("--vertical", is_flag=True, help="Show each row with one column a line, all of them whole.")
 @click.option("--count", is_flag=True, help="Show only the number of rows; ignores --limit.")
 @click.option("--output", "target", type=click.Path(dir_okay=False, path_type=Path), help="Write rows to this file; -: stdout.")
 @click.option("--format", "kind", type=click.Choice(get_args(Format)), help="Form of the rows. [by the file's name]")
@@ -60,6 +61,7 @@ def scan(
     access: Access,
     storage: tuple[str, ...],
     limit: int | None,
+    vertical: bool,
     count: bool,
     target: Path | None,
     kind: Format | None,
@@ -67,12 +69,15 @@ def scan(
 ) -> None:
     """Shows rows of TABLE, now or at a time in the past, in no particular order.
 
+    A terminal shows as many columns as fit, and says which do not; --vertical shows all. What goes to a pipe is never cut.
+
     With --since, deleted rows are not shown, and the last line (with --json, --format or --output: on stderr) is the TIME for the
     next --since. A file is written beside its name and renamed when it is whole.
 
     \b
     Examples:
       headgate table scan flights --limit 5
+      headgate table scan flights --limit 2 --vertical
       headgate table scan flights --columns id,status --where "origin = 'JFK' AND dep_delay > 60" --json
       headgate table scan flights --as-of '10 minutes ago' --output flights.parquet
       headgate table scan flights --format csv | head
@@ -80,6 +85,8 @@ def scan(
       headgate table scan flights --since 20261121101500123 --limit 0
     """  # noqa: D301 - click wants the backspace
     kind = format_of(target, kind)
+    if vertical and (kind or count or output.json):
+        raise click.UsageError("--vertical shows rows to people: it does not go with --format, --output, --count and --json")
     if limit is None:
         limit = 0 if kind else 20
     found = stored.scan(locate_table(table_name, access, storage), names(columns), limit=0 if count else limit, **which)
@@ -92,10 +99,23 @@ def scan(
     elif output.json:
         print_batches(found.batches)
     else:
-        output.print_records([row for rows in found.batches for row in rows.to_pylist()], empty="no rows", data=True)
+        _show(output, [row for rows in found.batches for row in rows.to_pylist()], vertical=vertical)
     if which["since"] is not None:
         to_program = output if kind is None else Output(json=True)
         to_program.print_note({"as_of": found.as_of}, f"Read on with --since {found.as_of}")
+
+
+def _show(output: Output, rows: list[dict[str, Any]], *, vertical: bool) -> None:
+    if not vertical:
+        output.print_records(
+            rows, empty="no rows", data=True, instead="Choose with --columns NAME,…, or see all with --vertical."
+        )
+        return
+    for number, row in enumerate(rows, 1):
+        output.print_text(f"row {number:,}", bold=True)
+        output.print_record(row, data=True)
+    if not rows:
+        output.print_text("no rows")
 
 
 def _count(output: Output, rows: int) -> None:

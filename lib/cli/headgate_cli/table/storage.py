@@ -11,6 +11,7 @@ from headgate_cli.exits import ExitCode
 from headgate_cli.failures import CommandError
 from headgate_tables.face.owner import Table
 from headgate_tables.face.reader import Mode
+from headgate_tables.near_names import did_you_mean
 from headgate_tables.opening import open_table
 from headgate_tables.where import where as condition
 
@@ -134,7 +135,7 @@ def _term(text: str, schema: pa.Schema) -> pc.Expression:
     if name not in schema.names:
         raise CommandError(
             f"--filter: the table has no column {name!r}",
-            fix=f"The columns are {', '.join(schema.names)}.",
+            fix=f"{did_you_mean(name, schema.names)}The columns are {', '.join(schema.names)}.",
             code=ExitCode.FIX_CALL,
         )
     column = pc.field(name)

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from headgate_tables.face.definition import Definition
 from headgate_tables.face.engines import Engine, EngineSetup
-from headgate_tables.face.results import CommitInfo, InstantInfo, Verification
+from headgate_tables.face.results import CommitInfo, InstantInfo, SavepointInfo, Verification
 from headgate_tables.face.settings import TableSettings
 
 Mode = Literal["snapshot", "read_optimized"]
@@ -103,6 +103,9 @@ class TableReader(Protocol):
     @property
     def savepoints(self) -> Sequence[str]:
         """Instants that ``restore`` can go back to, oldest first."""
+
+    def describe_savepoints(self) -> Sequence[SavepointInfo]:
+        """What is known of each of them, in the same order; each costs one read. Raises CorruptFileError."""
 
     def scan(
         self,

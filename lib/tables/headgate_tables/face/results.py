@@ -117,6 +117,20 @@ class ArchiveResult:
 
 
 @dataclass(frozen=True, slots=True)
+class SavepointInfo:
+    """A savepoint. ``saved_by``: who made it. ``saved_ms``: when, ms since the epoch; 0 if its file is gone.
+
+    ``newer_commits``: how many completed writes a restore to it would undo.
+    """
+
+    instant: str
+    comment: str
+    saved_by: str
+    saved_ms: int
+    newer_commits: int
+
+
+@dataclass(frozen=True, slots=True)
 class RestoreResult:
     """One restore; ``instant`` is "" when it was only planned.
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from headgate_tables.errors import OptionError
+from headgate_tables.near_names import did_you_mean
 
 _MIB = 1 << 20
 
@@ -63,7 +64,8 @@ class TableSettings:
         for key, text in values.items():
             name = by_key.get(key)
             if name is None:
-                raise OptionError(f"{key!r} is not a setting of a table", fix=f"Settings are {', '.join(sorted(by_key))}.")
+                near = did_you_mean(key, (setting.key for setting in SETTINGS.values()))
+                raise OptionError(f"{key!r} is not a setting of a table", fix=f"{near}Settings are {', '.join(sorted(by_key))}.")
             read[name] = _read(SETTINGS[name], text)
         settings = cls(**read)
         settings._check()

@@ -13,6 +13,7 @@ from headgate_tables.errors import CorruptFileError, FixCall, OptionError, Schem
 from headgate_tables.hudi.keys import bucket as bucket_index
 from headgate_tables.hudi.schema import arrow_to_avro
 from headgate_tables.hudi.versions import TableVersion
+from headgate_tables.near_names import did_you_mean
 
 KEY_GROUPS = 128
 MAX_BUCKETS = 99_999_999
@@ -134,7 +135,10 @@ class Definition:
         used = [*self.record_key, *self.partition_by, *([self.ordering] if self.ordering is not None else [])]
         for column in used:
             if column not in self.schema.names:
-                raise SchemaError(f"the schema has no column {column!r}", fix=f"Its columns are {', '.join(self.schema.names)}.")
+                near = did_you_mean(column, self.schema.names)
+                raise SchemaError(
+                    f"the schema has no column {column!r}", fix=f"{near}Its columns are {', '.join(self.schema.names)}."
+                )
         for columns in (self.record_key, self.partition_by):
             if len(set(columns)) != len(columns):
                 raise OptionError(f"a column stands twice in {list(columns)}", fix="Name each column once.")

@@ -7,11 +7,11 @@ import pyarrow as pa
 from headgate_tables.errors import OptionError, StoreUnavailableError
 from headgate_tables.face.engines import Engine, EngineSetup
 from headgate_tables.face.reader import Filter, Mode, Moment
-from headgate_tables.face.results import CommitInfo, InstantInfo, Verification
+from headgate_tables.face.results import CommitInfo, InstantInfo, SavepointInfo, Verification
 from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.engines import engine_setup
-from headgate_tables.hudi.instants import newest_instants
+from headgate_tables.hudi.instants import describe_savepoints, newest_instants
 from headgate_tables.hudi.leases import ReaderLease, take_lease
 from headgate_tables.hudi.moments import moment_text
 from headgate_tables.hudi.opened import Opened
@@ -92,6 +92,10 @@ class TableReader:
         """Instants that ``restore`` can go back to, oldest first."""
         log = self._opened.log
         return sorted(log.state.savepoints) if log else sorted(read_timeline(self._store).savepoints)
+
+    def describe_savepoints(self) -> Sequence[SavepointInfo]:
+        """What is known of each of them, in the same order; each costs one read. Raises CorruptFileError."""
+        return describe_savepoints(self._store, self.savepoints)
 
     def scan(
         self,

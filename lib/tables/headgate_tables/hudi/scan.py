@@ -18,6 +18,7 @@ from headgate_tables.hudi.readable import check_slices, check_unknown
 from headgate_tables.hudi.schema.meta_columns import COMMIT_TIME, META_COLUMNS, with_meta
 from headgate_tables.hudi.slice_reader import ScanColumns, SliceReader
 from headgate_tables.hudi.view import FileSlice
+from headgate_tables.near_names import did_you_mean
 from headgate_tables.storage.store import Store
 from headgate_tables.where import where
 
@@ -119,7 +120,8 @@ def _check_names(names: Sequence[str], schema: pa.Schema) -> None:
     unknown = [name for name in names if name not in schema.names]
     if unknown:
         raise SchemaError(
-            f"the table has no column {', '.join(map(repr, unknown))}", fix=f"Its columns are {', '.join(schema.names)}."
+            f"the table has no column {', '.join(map(repr, unknown))}",
+            fix=f"{did_you_mean(unknown[0], schema.names)}Its columns are {', '.join(schema.names)}.",
         )
 
 

@@ -389,25 +389,67 @@ class SavepointResponse(_message.Message):
 
     INSTANT_FIELD_NUMBER: _builtins.int
     SAVEPOINTS_FIELD_NUMBER: _builtins.int
+    DETAILS_FIELD_NUMBER: _builtins.int
     instant: _builtins.str
     """The instant that was saved or removed."""
     @_builtins.property
     def savepoints(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The instants of all that there are now, oldest first."""
 
+    @_builtins.property
+    def details(self) -> _containers.RepeatedCompositeFieldContainer[Global___SavepointDetails]:
+        """What is known of each of them, in the same order."""
+
     def __init__(
         self,
         *,
         instant: _builtins.str = ...,
         savepoints: _abc.Iterable[_builtins.str] | None = ...,
+        details: _abc.Iterable[Global___SavepointDetails] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["instant", b"instant", "savepoints", b"savepoints"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["details", b"details", "instant", b"instant", "savepoints", b"savepoints"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___SavepointResponse: _TypeAlias = SavepointResponse  # noqa: Y015
+
+@_typing.final
+class SavepointDetails(_message.Message):
+    """As its file on the timeline has it; a savepoint of another program may say other things."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    INSTANT_FIELD_NUMBER: _builtins.int
+    COMMENT_FIELD_NUMBER: _builtins.int
+    SAVED_BY_FIELD_NUMBER: _builtins.int
+    SAVED_MS_FIELD_NUMBER: _builtins.int
+    NEWER_COMMITS_FIELD_NUMBER: _builtins.int
+    instant: _builtins.str
+    comment: _builtins.str
+    saved_by: _builtins.str
+    """The principal that made it, or the user of another program."""
+    saved_ms: _builtins.int
+    """When it was made, ms since the epoch."""
+    newer_commits: _builtins.int
+    """Completed writes that a restore to it would undo."""
+    def __init__(
+        self,
+        *,
+        instant: _builtins.str = ...,
+        comment: _builtins.str = ...,
+        saved_by: _builtins.str = ...,
+        saved_ms: _builtins.int = ...,
+        newer_commits: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["comment", b"comment", "instant", b"instant", "newer_commits", b"newer_commits", "saved_by", b"saved_by", "saved_ms", b"saved_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SavepointDetails: _TypeAlias = SavepointDetails  # noqa: Y015
 
 @_typing.final
 class RestoreRequest(_message.Message):
@@ -994,6 +1036,7 @@ class ChannelSummary(_message.Message):
     INCARNATION_FIELD_NUMBER: _builtins.int
     PRINCIPAL_FIELD_NUMBER: _builtins.int
     LAST_USED_MS_FIELD_NUMBER: _builtins.int
+    LAG_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     committed_offset: _builtins.int
     incarnation: _builtins.int
@@ -1002,6 +1045,10 @@ class ChannelSummary(_message.Message):
     """Who may open it."""
     last_used_ms: _builtins.int
     """When its newest rows were committed or its newest producer came, ms since the epoch."""
+    lag: _builtins.int
+    """Offsets above the committed one that a writer has taken, by its last heartbeat. Of more than 1,000 channels at one writer, 0 also
+    for those with the fewest.
+    """
     def __init__(
         self,
         *,
@@ -1010,10 +1057,11 @@ class ChannelSummary(_message.Message):
         incarnation: _builtins.int = ...,
         principal: _builtins.str = ...,
         last_used_ms: _builtins.int = ...,
+        lag: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["committed_offset", b"committed_offset", "incarnation", b"incarnation", "last_used_ms", b"last_used_ms", "name", b"name", "principal", b"principal"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["committed_offset", b"committed_offset", "incarnation", b"incarnation", "lag", b"lag", "last_used_ms", b"last_used_ms", "name", b"name", "principal", b"principal"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -425,6 +425,9 @@ class TableStatus(_message.Message):
     ALARMS_FIELD_NUMBER: _builtins.int
     OPERATIONS_FIELD_NUMBER: _builtins.int
     OPERATIONS_QUEUED_FIELD_NUMBER: _builtins.int
+    ROWS_PER_SECOND_FIELD_NUMBER: _builtins.int
+    WAITING_SECONDS_FIELD_NUMBER: _builtins.int
+    LAG_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     state: _builtins.str
     """"owned", "elsewhere", "quarantined" or "unowned"."""
@@ -446,6 +449,12 @@ class TableStatus(_message.Message):
     checkpoint_bytes: _builtins.int
     operations_queued: _builtins.int
     """Those that wait for a compactor, or for their next try."""
+    rows_per_second: _builtins.float
+    """Rows that became queryable, over the last minute or the last checkpoint, whichever is longer."""
+    waiting_seconds: _builtins.float
+    """How long the oldest rows have waited at writers that readers do not see yet; 0: none wait."""
+    lag: _builtins.int
+    """Of the channel with the most: see `ChannelSummary.lag`."""
     @_builtins.property
     def alarms(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Alarms of the table, one sentence each."""
@@ -473,10 +482,13 @@ class TableStatus(_message.Message):
         alarms: _abc.Iterable[_builtins.str] | None = ...,
         operations: _abc.Iterable[Global___OperationStatus] | None = ...,
         operations_queued: _builtins.int = ...,
+        rows_per_second: _builtins.float = ...,
+        waiting_seconds: _builtins.float = ...,
+        lag: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["alarms", b"alarms", "channels", b"channels", "checkpoint", b"checkpoint", "checkpoint_bytes", b"checkpoint_bytes", "checkpoint_files", b"checkpoint_files", "checkpoint_seconds", b"checkpoint_seconds", "epoch", b"epoch", "generation", b"generation", "last_commit_ms", b"last_commit_ms", "last_instant", b"last_instant", "name", b"name", "operations", b"operations", "operations_queued", b"operations_queued", "owner", b"owner", "state", b"state", "uncommitted_bytes", b"uncommitted_bytes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["alarms", b"alarms", "channels", b"channels", "checkpoint", b"checkpoint", "checkpoint_bytes", b"checkpoint_bytes", "checkpoint_files", b"checkpoint_files", "checkpoint_seconds", b"checkpoint_seconds", "epoch", b"epoch", "generation", b"generation", "lag", b"lag", "last_commit_ms", b"last_commit_ms", "last_instant", b"last_instant", "name", b"name", "operations", b"operations", "operations_queued", b"operations_queued", "owner", b"owner", "rows_per_second", b"rows_per_second", "state", b"state", "uncommitted_bytes", b"uncommitted_bytes", "waiting_seconds", b"waiting_seconds"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -163,20 +163,48 @@ Global___Heartbeat: _TypeAlias = Heartbeat  # noqa: Y015
 class Load(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
+    @_typing.final
+    class LagsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.int
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.int = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     TABLE_FIELD_NUMBER: _builtins.int
     UNCOMMITTED_BYTES_FIELD_NUMBER: _builtins.int
+    LAGS_FIELD_NUMBER: _builtins.int
     table: _builtins.str
     uncommitted_bytes: _builtins.int
     """Arrow bytes that this process took from clients and that are in no decided checkpoint."""
+    @_builtins.property
+    def lags(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
+        """By channel: offsets that this process took from its client and that are in no decided checkpoint. Only those above 0, and of more
+        than 1,000 channels those with the most.
+        """
+
     def __init__(
         self,
         *,
         table: _builtins.str = ...,
         uncommitted_bytes: _builtins.int = ...,
+        lags: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["table", b"table", "uncommitted_bytes", b"uncommitted_bytes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["lags", b"lags", "table", b"table", "uncommitted_bytes", b"uncommitted_bytes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
