@@ -324,6 +324,16 @@ async def test_a_single_row_never_overtakes_a_call_that_waits_for_a_conversion(c
     assert [row["note"] for row in cluster.tables["t"].rows if row["id"] == 1] == ["old", "new"]
 
 
+async def test_calls_of_several_coroutines_keep_their_order(cluster: Cluster) -> None:
+    async with table_of(cluster) as table, table.channel("c") as channel:
+
+        async def send(*numbers: int) -> list[int]:
+            return [(await channel.upsert((number, "n"))).offset for number in numbers]
+
+        assert await asyncio.gather(send(1, 4), send(2), send(3)) == [[1, 4], [2], [3]]
+    assert ids(cluster) == [1, 2, 3, 4]
+
+
 async def test_a_cancelled_call_of_one_row_has_buffered_nothing(cluster: Cluster) -> None:
     async with table_of(cluster) as table, table.channel("c") as channel:
         for number in range(200):
@@ -338,8 +348,24 @@ async def test_a_cancelled_call_of_one_row_has_buffered_nothing(cluster: Cluster
     assert ids(cluster) == list(range(200))
 
 
-def test_the_offset_of_a_channel_never_goes_back_while_rows_are_converted() -> None:
+def test_the_offset_of_a_channel_never_goes_back_while_rows_are_converted(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+    askers: list[threading.Thread] = []
     with cluster_in_thread(writers=1) as cluster, blocking_channel(cluster) as channel:
-        for number in range(30 * MOST_ROWS):
-            taken = channel.upsert((number, "n" * 100)).offset
-            assert channel.offset == taken
+        reader = channel._core.formats.upsert.reader
+        convert = reader.batch
+
+        def asked_meanwhile(*arguments: Any) -> pa.RecordBatch:
+            askers.append(threading.Thread(target=lambda: seen.append(channel.offset)))
+            askers[-1].start()
+            askers[-1].join(0.1)
+            return convert(*arguments)
+
+        monkeypatch.setattr(reader, "batch", asked_meanwhile)
+        for number in range(3):
+            channel.upsert((number, "n"))
+        channel.flush()
+        for asker in askers:
+            asker.join()
+        assert seen == [3] * len(askers)
+        assert askers
