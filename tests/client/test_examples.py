@@ -58,13 +58,16 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def names(address: str) -> Iterator[dict[str, object]]:
-    """What the examples take for granted: a connection, a table, an open channel, rows, and a program's own functions."""
+    """What the examples take for granted: a connection, a table with a commit, a channel, rows, and a program's own functions."""
     now = datetime.now(UTC)
     schema = pa.schema([("id", pa.int64()), ("day", pa.string()), ("at", pa.timestamp("us", tz="UTC"))])
     order = {"id": 1, "day": "2026-01-01", "at": now}
     with headgate.connect(address) as hg:
         orders = hg.create_table("orders", schema, key="id", ordering="at", partition_by="day", exist_ok=True)
         with orders.channel("examples") as ch:
+            if not ch.committed_offset:
+                ch.upsert(order)
+                ch.flush()
             yield {
                 "headgate": headgate,
                 "pa": pa,
