@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -277,3 +278,94 @@ async def test_an_unexpected_failure_of_the_conversion_ends_the_channel_and_lose
             await channel.flush()
         with pytest.raises(headgate.InternalError, match="no memory"):
             await channel.upsert((2, "n"))
+
+
+@pytest.mark.parametrize("call", ["batch", "delete", "skip"])
+async def test_no_later_call_gets_the_offsets_of_single_rows_that_were_lost(
+    call: str, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> None:
+        raise OSError("no memory")
+
+    async with table_of(cluster) as table:
+        channel: aio.Channel = await table.channel("c").open()
+        await channel.upsert((0, "n"))
+        await channel.flush()
+        monkeypatch.setattr(channel.formats.upsert.reader, "batch", broken)
+        for number in range(1, 10):
+            await channel.upsert((number, "n"))
+        later = [(number, "n") for number in range(100, 110)]
+        calls = {
+            "batch": lambda: channel.upsert(later),
+            "delete": lambda: channel.delete(later),
+            "skip": lambda: channel.skip(10),
+        }
+        with pytest.raises(headgate.InternalError, match="no memory"):
+            await calls[call]()
+        with pytest.raises(headgate.InternalError, match="no memory"):
+            await channel.close()
+        assert (await table.channel("c").open()).committed_offset == 1
+    assert ids(cluster) == [0]
+
+
+async def test_a_single_row_never_overtakes_a_call_that_waits_for_a_conversion(cluster: Cluster) -> None:
+    many = pa.table({"id": list(range(1_000, 300_000)), "note": ["n"] * 299_000})
+
+    async with table_of(cluster) as table, table.channel("c") as channel:
+
+        async def send_many_and_one() -> int:
+            await channel.upsert(many)
+            return (await channel.upsert((1, "new"))).offset
+
+        first = asyncio.create_task(send_many_and_one())
+        await asyncio.sleep(0)
+        second = await channel.upsert((1, "old"))
+        assert second.offset < await first
+    assert [row["note"] for row in cluster.tables["t"].rows if row["id"] == 1] == ["old", "new"]
+
+
+async def test_calls_of_several_coroutines_keep_their_order(cluster: Cluster) -> None:
+    async with table_of(cluster) as table, table.channel("c") as channel:
+
+        async def send(*numbers: int) -> list[int]:
+            return [(await channel.upsert((number, "n"))).offset for number in numbers]
+
+        assert await asyncio.gather(send(1, 4), send(2), send(3)) == [[1, 4], [2], [3]]
+    assert ids(cluster) == [1, 2, 3, 4]
+
+
+async def test_a_cancelled_call_of_one_row_has_buffered_nothing(cluster: Cluster) -> None:
+    async with table_of(cluster) as table, table.channel("c") as channel:
+        for number in range(200):
+            call = asyncio.create_task(channel.upsert((number, "n")))
+            await asyncio.sleep(0)
+            if call.cancel():
+                with contextlib.suppress(asyncio.CancelledError):
+                    await call
+                    pytest.fail("the call was cancelled and returned")
+                await channel.upsert((number, "n"))
+            await asyncio.sleep(0.006 if number % 10 == 0 else 0)
+    assert ids(cluster) == list(range(200))
+
+
+def test_the_offset_of_a_channel_never_goes_back_while_rows_are_converted(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+    askers: list[threading.Thread] = []
+    with cluster_in_thread(writers=1) as cluster, blocking_channel(cluster) as channel:
+        reader = channel._core.formats.upsert.reader
+        convert = reader.batch
+
+        def asked_meanwhile(*arguments: Any) -> pa.RecordBatch:
+            askers.append(threading.Thread(target=lambda: seen.append(channel.offset)))
+            askers[-1].start()
+            askers[-1].join(0.1)
+            return convert(*arguments)
+
+        monkeypatch.setattr(reader, "batch", asked_meanwhile)
+        for number in range(3):
+            channel.upsert((number, "n"))
+        channel.flush()
+        for asker in askers:
+            asker.join()
+        assert seen == [3] * len(askers)
+        assert askers

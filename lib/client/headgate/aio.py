@@ -209,6 +209,7 @@ class Channel:
         self._table = table
         self._runner: ChannelRunner | None = None
         self._order = asyncio.Lock()
+        self._calls = 0  # that hold or wait for the lock, which looks free before the next one of them has it
 
     async def __aenter__(self) -> Self:
         return await self.open()
@@ -269,21 +270,27 @@ class Channel:
         return self._headgate.timeout if timeout is None else timeout
 
     async def _append(self, row_format: RowFormat, rows: object, offset: int | None, timeout: float | None) -> Receipt:
-        runner = self.runner
-        shared = runner.channel
-        row = None if self._order.locked() else row_format.reader.read(rows)
-        if row is not None and (single := shared.try_single_row(row_format, row, offset)) is not None:
-            if not shared.single_rows.rows:
-                await asyncio.sleep(0)  # a program that never waits must let them be sent
+        shared = self.runner.channel
+        if not self._calls and shared.single_rows.rows and (single := shared.try_row(row_format, rows, offset)) is not None:
             return Receipt(self, single)
-        async with self._order:  # conversions on threads must keep the order of the calls
-            shared.check_accepts(offset)
-            messages = iter(encode_call(self.encoder, row_format, rows, offset))
-            is_small = _is_small(rows)
-            taken = shared.offset if offset is None else offset
-            while (encoded := next(messages, None) if is_small else await asyncio.to_thread(next, messages, None)) is not None:
-                taken = await runner.append_rows(row_format, encoded, offset, self.seconds(timeout))
-            return Receipt(self, taken)
+        self._calls += 1
+        try:
+            async with self._order:  # conversions on threads must keep the order of the calls
+                await asyncio.sleep(0)  # a program that never waits must let rows be sent
+                single = shared.try_row(row_format, rows, offset)
+                return Receipt(self, await self._append_all(row_format, rows, offset, timeout) if single is None else single)
+        finally:
+            self._calls -= 1
+
+    async def _append_all(self, row_format: RowFormat, rows: object, offset: int | None, timeout: float | None) -> int:
+        runner = self.runner
+        runner.channel.check_accepts(offset)
+        messages = iter(encode_call(self.encoder, row_format, rows, offset))
+        is_small = _is_small(rows)
+        taken = runner.channel.offset if offset is None else offset
+        while (encoded := next(messages, None) if is_small else await asyncio.to_thread(next, messages, None)) is not None:
+            taken = await runner.append_rows(row_format, encoded, offset, self.seconds(timeout))
+        return taken
 
 
 def _is_small(rows: object) -> bool:

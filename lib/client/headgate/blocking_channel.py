@@ -154,8 +154,7 @@ class Channel:
     def _append(self, row_format: RowFormat, rows: object, offset: int | None, timeout: float | None) -> Receipt:
         """Converts rows on the caller's thread; waits on the event loop only when the buffer is full."""
         shared = self._shared
-        row = row_format.reader.read(rows)
-        if row is not None and (single := shared.try_single_row(row_format, row, offset)) is not None:
+        if (single := shared.try_row(row_format, rows, offset)) is not None:
             return Receipt(self, single)
         shared.check_accepts(offset)
         taken = shared.offset if offset is None else offset

@@ -36,6 +36,10 @@ _Read: TypeAlias = Callable[[object], RowValues | None]
 _LARGE = 256 * 1024
 """Bytes of a row that is not read here: limits of rows and values are looked at for batches."""
 _EXACT_INTEGERS = 2**53
+_MOST_DIGITS = 38
+"""Of Arrow's decimals."""
+_MOST_CLASSES = 256
+"""Of rows whose readers are kept: some programs make a class for each query."""
 _ZONES = frozenset((datetime.timezone, zoneinfo.ZoneInfo))
 """Classes of zones that Arrow can ask for every moment."""
 _UNCERTAIN = (KeyError, AttributeError, TypeError, ValueError, ArithmeticError)
@@ -89,9 +93,7 @@ class RowReader:
         self._null_is_refused = [column.field.name in never_null for column in columns]
         self._operation_at = len(columns) - 1 if operations else None
         self._of_values = self._made(f"{', '.join(self._locals)}, = row", values="row")
-        guard = "" if ignores_others else f"len(row) == {len(columns)}"
         self._readers = _Readers(self._reader_of)
-        self._readers[dict] = self._made(self._loads("row[{!r}]".format), guard)
 
     def read(self, data: object) -> RowValues | None:
         """The row, or the only row of a list; None for all else, and for a row that is not certain to fit."""
@@ -111,6 +113,9 @@ class RowReader:
         return self.read(rows[0]) if isinstance(rows, list) and len(rows) == 1 and type(rows[0]) is not list else None
 
     def _reader_of(self, kind: type) -> _Read:
+        if kind is dict:
+            guard = "" if self._ignores_others else f"len(row) == {len(self._columns)}"
+            return self._made(self._loads("row[{!r}]".format), guard)
         if kind is list:
             return self._read_only_row
         if kind is tuple and self._table_columns is not None:
@@ -193,6 +198,8 @@ class _Readers(dict[type, _Read]):
         self._reader_of = reader_of
 
     def __missing__(self, kind: type) -> _Read:
+        if len(self) == _MOST_CLASSES:
+            self.clear()
         self[kind] = reader = self._reader_of(kind)
         return reader
 
@@ -238,10 +245,13 @@ def _condition_of_values(fit: Fit, kind: pa.DataType, value: str) -> str:
 
 
 def _condition_of_decimals(fit: fitting.Decimals, value: str) -> str:
-    """Within the digits before the point; behind it as many as the column has, or a whole multiple of the last of them."""
-    digits, step = fit.precision - fit.scale, f"step{fit.scale}"
-    is_whole = f"({value}.same_quantum({step}) or {value} % {step} == 0)"
-    return f"type({value}) is Decimal and low{digits} < {value} < high{digits} and {is_whole}"
+    """Within the digits before the point; behind it as many as the column has, or a whole multiple of the last of them.
+
+    Arrow takes no more digits than its type has, not even of zeros.
+    """
+    digits, step, exponent = fit.precision - fit.scale, f"step{fit.scale}", f"{value}.as_tuple().exponent"
+    is_whole = f"({digits - _MOST_DIGITS} <= {exponent} <= 0 and {value} % {step} == 0)"
+    return f"type({value}) is Decimal and low{digits} < {value} < high{digits} and ({value}.same_quantum({step}) or {is_whole})"
 
 
 def _width(kind: pa.DataType) -> int:

@@ -25,7 +25,6 @@ from headgate.errors import (
     UnavailableError,
     code_name,
 )
-from headgate.row_reader import RowValues
 from headgate.rows import RowFormat
 from headgate.single_rows import MOST_BYTES, MOST_ROWS, SINGLE_ROW_SECONDS, SingleRows
 from headgate_proto.api.v1 import errors_pb2 as wire
@@ -60,20 +59,28 @@ class SharedChannel:
     # --- any thread ---
 
     def try_append_rows(self, row_format: RowFormat, encoded: EncodedRows, offset: int | None) -> int | None:
-        """Buffers rows and returns the offset of the last one, or None when there is no room. Raises InvalidArgumentError."""
+        """Buffers rows and returns the offset of the last one, or None when there is no room.
+
+        Raises InvalidArgumentError, and InternalError when single rows before these were lost: no other row gets their offsets.
+        """
         with self.lock:
             self.append_single_rows()
+            self._check_not_ended()
             if not self.state.has_room(encoded.size):
                 return None
             taken = self.state.append_rows(row_format, encoded, offset)
         self.wake_sender()
         return taken
 
-    def try_single_row(self, row_format: RowFormat, row: RowValues, offset: int | None) -> int | None:
-        """Buffers a row and returns its offset; None when it cannot be taken now, or with this offset: ``append_rows`` says why.
+    def try_row(self, row_format: RowFormat, data: object, offset: int | None) -> int | None:
+        """Buffers a row and returns its offset; None for what is not one row that is certain to fit, and when it cannot be taken
+        now, or with this offset: ``append_rows`` says why.
 
         It is sent together with others: when there are many, or some milliseconds later, without another call.
         """
+        row = row_format.reader.read(data)
+        if row is None:
+            return None
         with self.lock:
             waiting, state = self.single_rows, self.state
             if waiting.row_format is not row_format:
@@ -111,25 +118,28 @@ class SharedChannel:
 
     @property
     def offset(self) -> int:
-        """The offset of the last row that was buffered."""
-        return self.single_rows.offset(self.state.last_offset)
+        """The offset of the last row that was buffered. Not under ``lock``."""
+        with self.lock:  # while single rows become entries, neither place has them
+            return self.single_rows.offset(self.state.last_offset)
 
     def skip(self, offset: int | None) -> None:
         """As ``ChannelState.skip``. Raises InvalidArgumentError, or the error that ended the channel."""
-        if self.failure is not None:
-            raise self.failure
         with self.lock:
             self.append_single_rows()
+            self._check_not_ended()
             self.state.skip(offset)
         self.wake_sender()
 
     def check_accepts(self, offset: int | None = None) -> None:
         """Raises the error that stops or ended the channel, unless ``offset`` is that of the refused batch, which it corrects."""
-        if self.failure is not None:
-            raise self.failure
+        self._check_not_ended()
         refusal = self.state.refusal
         if refusal is not None and offset != refusal.entry.offset:
             raise _refused_error(refusal)
+
+    def _check_not_ended(self) -> None:
+        if self.failure is not None:
+            raise self.failure
 
     def wake_sender(self) -> None:
         """Wakes the sending task: there may be something to send."""
@@ -195,8 +205,7 @@ class SharedChannel:
         return offset
 
     def _check_progress(self, offset: int) -> None:
-        if self.failure is not None:
-            raise self.failure
+        self._check_not_ended()
         refusal = self.state.refusal
         if refusal is not None and offset > refusal.entry.after:
             raise _refused_error(refusal)
