@@ -33,7 +33,12 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         path, _, query = self.path.partition("?")
         body = CSV.encode()
-        self.send_response(200 if path in ("/a%20b.csv", "/cut.csv") and query in ("", "X-Amz-Signature=secret") else 404)
+        self.send_response(
+            200
+            if path in ("/a%20b.csv", "/cut.csv", "/M%C3%BCll%20a.csv")
+            and query in ("", "X-Amz-Signature=secret", "X-Amz-Signature=secret%20%C3%BC")
+            else 404
+        )
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body[: -1_000 if path == "/cut.csv" else None])
@@ -122,6 +127,31 @@ def test_a_file_of_a_web_server_is_copied_whole_or_refused(server: str, capsys: 
         with pytest.raises(CommandError, match=said) as refused, input_files(Output(json=True), [wrong]):
             pass
         assert "secret" not in f"{refused.value.message} {refused.value.fix}"
+
+
+def test_letters_of_any_language_and_spaces_may_stand_in_an_address_as_they_are(server: str) -> None:
+    with input_files(Output(json=True), [f"{server}/Müll a.csv?X-Amz-Signature=secret ü"]) as found:
+        (path,) = found.paths
+        assert (path.name, path.read_text(), found.address(path)) == ("Müll a.csv", CSV, f"{server}/Müll a.csv")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ("http://127.0.0.1:abc/a.csv?sig=secret", "http://… is no address"),
+        ("http://user:secret@[::1/a.csv?sig=secret", "http://… is no address"),
+        ("http:///a.csv?sig=secret", "http:///a.csv is no address"),
+        ("http://a b/a.csv?sig=secret", "http://a b"),
+        ("http://a..b/a.csv?sig=secret", "http://a..b/a.csv"),
+        (f"http://127.0.0.1:1/{'x' * 300}.csv?sig=secret", "name too long"),
+        ("http://[::1]:1/a.csv?sig=secret", "http://[::1]:1/a.csv: "),
+    ],
+)
+def test_an_address_that_cannot_be_asked_is_refused_without_what_may_be_secret(wrong: str, said: str) -> None:
+    with pytest.raises(CommandError) as refused, input_files(Output(json=True), [wrong]):
+        pass
+    assert said in refused.value.message
+    assert "secret" not in f"{refused.value.message} {refused.value.fix} {refused.value.__cause__!r}"
 
 
 def test_a_disk_without_room_is_told_before_anything_is_copied(bucket: S3Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:

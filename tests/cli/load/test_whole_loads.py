@@ -1,5 +1,6 @@
 """Loads of what people have, through a cluster of real processes: hudi-rs reads the rows back, and DuckDB reads the same file."""
 
+import hashlib
 import json
 import os
 import signal
@@ -103,3 +104,52 @@ def test_rejected_rows_of_parquet_and_json_are_loaded_after_mending(headgate: An
     )
     code, _, error = headgate(*load[:7], "--again")
     assert (code, error["message"].startswith("orders.parquet: row ")) == (ExitCode.FIX_CALL, True)
+
+
+def test_a_given_channel_is_of_one_file_though_another_claimed_it_before_a_row_was_committed(
+    headgate: Any, tmp_path: Path
+) -> None:
+    one, two = tmp_path / "one.csv", tmp_path / "two.csv"
+    one.write_text("id,n\nx,0\n" + "".join(f"{n},{n}\n" for n in range(1000, 1100)))
+    two.write_text("id,n\n" + "".join(f"{n},{n}\n" for n in range(50)))
+    headgate("load", str(two), "--table", "owned", "--create", "--key", "id")
+    given = ("--table", "owned", "--channel", "mine")
+    code, _, error = headgate("load", str(one), *given)
+    assert (code, "row 1" in error["message"]) == (ExitCode.FIX_CALL, True), "it has claimed the channel and committed nothing"
+    assert headgate("load", str(two), *given)[1][-1]["rows"] == 50
+    code, _, error = headgate("load", str(one), *given)
+    assert (code, "its first 50 rows would be taken for loaded" in error["message"]) == (ExitCode.FIX_CALL, True)
+    assert headgate("load", str(two), *given)[1][-1]["rows"] == 0, "the refused file has taken nothing"
+
+
+def test_a_file_that_grows_for_months_has_two_channels(headgate: Any, tmp_path: Path) -> None:
+    path = tmp_path / "grows.csv"
+    path.write_text("id,n\n0,0\n")
+    for more in range(1, 4):
+        given = ("load", str(path), "--table", "grows", "--create", "--key", "id", "--channel", "grows", "--appended")
+        code, said, _ = headgate(*given)
+        assert (code, said[-1]["rows"]) == (ExitCode.OK, 1)
+        with path.open("a") as file:
+            file.write(f"{more},{more}\n")
+    assert sorted(each["name"] for each in headgate("table", "channels", "grows")[1]) == ["grows", "grows:file"]
+    assert headgate(*given[:-1])[0] == ExitCode.FIX_CALL, "the last file is another one than the one before"
+    assert headgate(*given[:-2], "grows:file")[0] == ExitCode.USAGE
+
+
+def test_files_of_one_name_are_each_read_once_to_know_them(
+    headgate: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = [tmp_path / f"in{at}" / "part.csv" for at in range(6)]
+    for at, path in enumerate(paths):
+        path.parent.mkdir()
+        path.write_text(f"id,n\n{at},{at}\n")
+    load = ("load", str(tmp_path), "--table", "once", "--create", "--key", "id")
+    assert headgate(*load)[0] == ExitCode.OK
+    for path in paths:
+        path.write_text(path.read_text() + "7,7\n")
+    read: list[str] = []
+    digest = hashlib.file_digest
+    monkeypatch.setattr(hashlib, "file_digest", lambda file, kind: read.append(file.name) or digest(file, kind))
+    code, said, _ = headgate(*load)
+    assert (code, [each["event"] for each in said].count("changed")) == (ExitCode.OK, 6)
+    assert sorted(read) == sorted(map(str, paths))

@@ -1,6 +1,7 @@
 """Files become pieces of numbered rows, and a load goes on anywhere in them."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -130,7 +131,7 @@ def test_the_same_file_gives_the_same_channel_and_another_one_does_not(tmp_path:
     assert identify(first, "upsert", PLAIN) == identify(second, "upsert", PLAIN)
     names = {identify(first, "upsert", PLAIN), identify(other, "upsert", PLAIN), identify(first, "delete", PLAIN)}
     second.write_text("id\n1\n2\n")
-    again = identify(first, "upsert", PLAIN, again="1")
+    again = replace(identify(first, "upsert", PLAIN), again="1")
     assert len(names | {again, identify(second, "upsert", PLAIN)}) == 5
 
 

@@ -17,7 +17,6 @@ from headgate_cli.load.reading_options import reading_options
 from headgate_cli.load.waiting import WaitReason
 from headgate_cli.options import cluster_options, storage_option, storage_settings
 from headgate_cli.output import Output, json_option
-from headgate_cli.reading.hive_folders import folder_types
 from headgate_cli.reading.options import ReadOptions
 from headgate_cli.reading.sources import FORMATS, TEXT_FORMATS, format_of, open_source
 from headgate_cli.table.command import create_table
@@ -83,7 +82,7 @@ def load(
     with access.connect() as cluster, input_files(output, files, storage_settings(storage)) as inputs:
         paths = inputs.paths
         _check_files(paths, options, reading)
-        reading = replace(reading, folder_types=folder_types(paths))
+        reading = replace(reading, files=tuple(paths))
         if options["dry_run"]:
             show_plan(output, cluster, inputs, table_name, options["kind"], reading, create=options["create"])
             return
@@ -101,6 +100,8 @@ def _check_options(options: LoadOptions) -> None:
         raise click.UsageError("--delete and --operation-column exclude each other")
     if options["channel"] and options["again"]:
         raise click.UsageError("--channel and --again exclude each other: a new channel loads a file again, too")
+    if options["channel"].endswith(":file"):
+        raise click.UsageError("--channel: names that end in :file are those of channels that remember the file of another one")
     if options["appended"] and not options["channel"]:
         raise click.UsageError("--appended goes with --channel, whose last row it goes on behind")
     if options["create"] and not options["key"]:

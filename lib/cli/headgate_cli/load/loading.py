@@ -1,6 +1,6 @@
 """Loads one file after the other, each through its channel."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypedDict
 
@@ -47,6 +47,8 @@ class Loading:
     reading: ReadOptions
     waits_for: WaitReason
     options: LoadOptions
+    identities: dict[tuple[Path, tuple[int, int]], LoadIdentity] = field(default_factory=dict)
+    """Of files as they were when they were read whole for it, with their states."""
 
     def load(self, path: Path) -> None:
         """Loads one of the files. Raises CommandError, HeadgateError."""
@@ -56,7 +58,9 @@ class Loading:
         source = open_source(path, self._kind(path), schema, self.reading, bad)
         if self._operation() == "upsert":
             say_lacking(self.output, self.inputs.address(path), source, schema)
-        this = self._identity(path, SystemIds().token() if self.options["again"] else "")
+        this = self._identity(path)
+        if self.options["again"]:
+            this = replace(this, again=SystemIds().token()[:16])
         name = self.options["channel"] or this.channel
         sending = Sending(self._operation(), self.options["operation_column"])
         rows = fitting(source, sending.form(self.table, source), bad)
@@ -107,9 +111,13 @@ class Loading:
         done = f" ({skip:,} rows were loaded before)" if skip else ""
         self.output.print_text(f"{path.name}: {sent:,} rows loaded{done}.", fg="green")
 
-    def _identity(self, path: Path, again: str = "") -> LoadIdentity:
-        kind = f"{self._kind(path)} {self.options['operation_column']}"
-        return identify(path, self._operation(), self.reading, kind, again)
+    def _identity(self, path: Path) -> LoadIdentity:
+        """Reads a file once, and once more after it was changed."""
+        known = path, state(path)
+        if known not in self.identities:
+            kind = f"{self._kind(path)} {self.options['operation_column']}"
+            self.identities[known] = identify(path, self._operation(), self.reading, kind)
+        return self.identities[known]
 
     def _kind(self, path: Path) -> str:
         return self.options["kind"] or format_of(path)

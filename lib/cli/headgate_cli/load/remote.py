@@ -10,7 +10,7 @@ import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple, Protocol, cast
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from headgate_cli.failures import CommandError
 from headgate_cli.reading.source import refused
@@ -23,6 +23,8 @@ from headgate_tables.system import SystemIds
 _BUCKETS = tuple(f"{scheme.value}://" for scheme in Scheme)
 _SERVERS = ("http://", "https://")
 _MARKS = "*?["
+_IN_ADDRESSES = "!#$%&'()*+,/:;=?@[]~"
+"""What stays as it is in an address that is asked for; a percent sign, too, since it begins what is quoted already."""
 _PIECE_BYTES = 32 << 20
 _TIMEOUT_S = 60.0
 _ROOM = "Name fewer files at once, or another folder, in the environment: TMPDIR."
@@ -84,8 +86,14 @@ def copy(file: RemoteFile, folder: Path, copied: Callable[[int], None]) -> Path:
     Raises CommandError, TablesError.
     """
     target = folder / file.path
-    target.parent.mkdir(parents=True)
-    with target.open("wb", buffering=0) as kept, file.open() as content:
+    try:
+        target.parent.mkdir(parents=True)
+        opened = target.open("wb", buffering=0)
+    except OSError as error:
+        raise refused(
+            f"{file.address}: {error.strerror}", "Fetch the file under another name, and load it from there."
+        ) from error
+    with opened as kept, file.open() as content:
         while piece := content.read(_PIECE_BYTES):
             try:
                 kept.write(piece)
@@ -149,8 +157,15 @@ def _of_bucket(store: Store, path: str) -> RemoteFile:
 
 
 def _of_server(url: str) -> RemoteFile:
-    parts = urlsplit(url)
-    address = f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}{parts.path}"
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        raise _no_address(url.partition("://")[0] + "://…") from None  # no part of it is known to be none of a password
+    host = f"[{host}]" if host and ":" in host else host
+    address = f"{parts.scheme}://{host or ''}{'' if port is None else f':{port}'}{parts.path}"
+    if not host:
+        raise _no_address(address)
     name = unquote(parts.path.rpartition("/")[2])
     if name in ("", ".", "..") or "/" in name or "\0" in name:
         raise refused(f"{address} names no file", "Give the address of a file; only buckets have folders and patterns.")
@@ -166,13 +181,20 @@ def _of_server(url: str) -> RemoteFile:
 
 
 def _answer(url: str, address: str) -> http.client.HTTPResponse:
-    request = urllib.request.Request(url, headers={"User-Agent": "headgate"})  # noqa: S310 - http and https alone
     try:
+        quoted = quote(url, safe=_IN_ADDRESSES)
+        request = urllib.request.Request(quoted, headers={"User-Agent": "headgate"})  # noqa: S310 - http and https alone
         return cast("http.client.HTTPResponse", urllib.request.urlopen(request, timeout=_TIMEOUT_S))  # noqa: S310
     except urllib.error.HTTPError as error:
         raise refused(f"{address}: the server answers {error.code} {error.reason}", "Check the address.") from error
+    except (http.client.InvalidURL, ValueError):
+        raise _no_address(address) from None  # their texts have the query
     except (OSError, http.client.HTTPException) as error:
         raise _unreachable(address, error) from error
+
+
+def _no_address(address: str) -> CommandError:
+    return refused(f"{address} is no address of a web server", "Give https://HOST/PATH or https://HOST:PORT/PATH.")
 
 
 def _unreachable(address: str, error: Exception) -> CommandError:

@@ -1,7 +1,8 @@
 """Columns that stand in the names of folders: ``day=2026-01-01/part-0.parquet``, as Hive, Spark and DuckDB write them."""
 
+import functools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote
@@ -16,7 +17,6 @@ from headgate_cli.reading.typed import misfit_error
 
 _FOLDER = re.compile(r"([A-Za-z_]\w*)=(.*)", re.ASCII)
 _NULL = "__HIVE_DEFAULT_PARTITION__"
-_PLAIN = ReadOptions()
 
 FolderValues = Mapping[str, str | None]
 
@@ -24,7 +24,8 @@ FolderValues = Mapping[str, str | None]
 def folder_values(path: Path) -> FolderValues:
     """The columns in the names of the folders right above a file, outermost first."""
     found: list[tuple[str, str | None]] = []
-    for folder in path.parents:
+    within = path.parent.resolve() if ".." in path.parts else path.absolute().parent  # a link's own name counts, without ..
+    for folder in (within, *within.parents):
         if not (named := _FOLDER.fullmatch(folder.name)):
             break
         name, value = named.groups()
@@ -32,13 +33,16 @@ def folder_values(path: Path) -> FolderValues:
     return dict(reversed(found))
 
 
-def folder_types(paths: Sequence[Path]) -> tuple[tuple[str, pa.DataType], ...]:
-    """The types of these columns, each from the folders of all files, as those of a CSV's texts. Raises CommandError."""
-    columns: dict[str, ColumnInference] = {}
-    for values in map(folder_values, paths):
-        for name, value in values.items():
-            columns.setdefault(name, ColumnInference(_PLAIN)).add(pa.array([value], pa.string()))
-    return tuple((name, column.kind(name)) for name, column in columns.items())
+@functools.lru_cache(maxsize=64)  # asked for each of the files
+def folder_type(name: str, paths: tuple[Path, ...], options: ReadOptions) -> pa.DataType:
+    """The type of such a column, from the folders of all ``paths``, as that of a CSV's texts. Raises CommandError."""
+    column = ColumnInference(options)
+    column.add(pa.array([_text(folder_values(path).get(name), options) for path in paths], pa.string()))
+    return column.kind(name)
+
+
+def _text(value: str | None, options: ReadOptions) -> str | None:
+    return None if value and value in options.nulls else value
 
 
 def with_folder_columns(source: Source, columns: Mapping[str, pa.DataType], options: ReadOptions) -> Source:
@@ -51,7 +55,7 @@ def with_folder_columns(source: Source, columns: Mapping[str, pa.DataType], opti
     scalars = {}
     for name, kind in kinds.items():
         try:
-            scalars[name] = convert(pa.array([values[name]], pa.string()), kind, options)[0]
+            scalars[name] = convert(pa.array([_text(values[name], options)], pa.string()), kind, options)[0]
         except MisfitError as misfit:
             raise misfit_error(source.path, name, kind, 0, misfit) from misfit
     schema = pa.schema([*source.schema, *kinds.items()])

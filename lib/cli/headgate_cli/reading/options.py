@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from importlib.metadata import version
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -18,7 +19,7 @@ class ReadOptions:
     of a column's name in the file and in the table; all else here has the file's names. ``select``: the columns that are loaded,
     in this order; empty for all. ``sql``: a SELECT of DuckDB's from ``input``, with ``sql_memory_mb`` MiB. ``skip_bad``: whether
     rows that cannot be read or do not fit are left out, ``max_errors`` of a file, and written to ``reject_file``.
-    ``folder_types``: of columns in the names of folders, from all files that are loaded together.
+    ``files``: all that are loaded together; the types of columns in the names of their folders fit all of them.
     """
 
     delimiter: str = ""
@@ -45,7 +46,7 @@ class ReadOptions:
     skip_bad: bool = False
     max_errors: int = 1000
     reject_file: str = ""
-    folder_types: tuple[tuple[str, pa.DataType], ...] = ()
+    files: tuple[Path, ...] = ()
 
     def identity(self) -> str:
         """A text that differs where rows may differ. The sample chooses types of a new table, never rows.
@@ -57,5 +58,5 @@ class ReadOptions:
         return repr([*((name, str(getattr(self, name))) for name in fields), *engine])
 
 
-_SAME_ROWS = ("sample_rows", "sql_memory_mb", "max_errors", "reject_file", "folder_types")
+_SAME_ROWS = ("sample_rows", "sql_memory_mb", "max_errors", "reject_file", "files")
 _PLAIN = ReadOptions()

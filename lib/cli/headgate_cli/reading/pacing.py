@@ -10,6 +10,7 @@ from headgate_cli.reading.streams import TextStream
 
 _AHEAD = 3  # the block that is parsed, the one that tells where its last row ends, and one that is ready
 _PATIENCE_S = 1.0
+_LEAST_PATIENCE_S = 0.01
 
 
 class PacedStream:
@@ -20,7 +21,8 @@ class PacedStream:
         self._news = threading.Condition()
         self._ends: deque[int] = deque()  # for each block that no batch has come of yet, where it ends in the file
         self._done = 0
-        self._is_waited_for = False
+        self._is_waited_for = True  # pyarrow's constructor waits for the first batch, whose rows may come after many blocks
+        self._patience_s = _PATIENCE_S
         self.closed = False
 
     def readable(self) -> bool:
@@ -36,8 +38,9 @@ class PacedStream:
         with self._news:
             while not self.closed and len(self._ends) >= _AHEAD:
                 waited_for = self._is_waited_for
-                if not self._news.wait(_PATIENCE_S) and waited_for and self._is_waited_for:
+                if not self._news.wait(self._patience_s) and waited_for and self._is_waited_for:
                     self._done = self._ends.popleft()  # no batch comes of a block whose rows are all left out
+                    self._patience_s = max(self._patience_s / 2, _LEAST_PATIENCE_S)  # nor, probably, of the next one
             if self.closed:
                 return b""
             block = self._stream.read(size)
@@ -57,6 +60,7 @@ class PacedStream:
             with self._news:
                 if self._ends:
                     self._done = self._ends.popleft()
+                self._patience_s = _PATIENCE_S
                 self._news.notify()
             yield batch
 

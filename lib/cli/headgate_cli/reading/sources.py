@@ -12,7 +12,7 @@ from headgate_cli.reading.arrow_files import open_arrow, open_orc, open_parquet
 from headgate_cli.reading.bad_rows import BadRows
 from headgate_cli.reading.compression import without_suffix
 from headgate_cli.reading.csv_files import open_csv
-from headgate_cli.reading.hive_folders import folder_types, folder_values, with_folder_columns
+from headgate_cli.reading.hive_folders import folder_type, folder_values, with_folder_columns
 from headgate_cli.reading.json_files import open_json
 from headgate_cli.reading.options import ReadOptions
 from headgate_cli.reading.renaming import file_names, renamed
@@ -109,13 +109,15 @@ def _with_folders(
     values = folder_values(path)
     if not values:
         return opened(types, options)
-    kinds = dict(options.folder_types or folder_types([path])) | dict(options.casts)
-    columns = {name: kinds[name] for name in values if types is None}
-    columns |= {field.name: field.type for field in types or () if field.name in values}
-    source = opened(_without_columns(types, columns), _without(options, columns))
-    if own := [name for name in columns if name in source.schema.names]:
-        columns = {name: kind for name, kind in columns.items() if name not in own}
-        source = opened(_without_columns(types, columns), _without(options, columns))
+    names = [name for name in values if types is None or name in types.names]
+    source = opened(_without_columns(types, names), _without(options, names))
+    if any(name in source.schema.names for name in names):
+        names = [name for name in names if name not in source.schema.names]
+        source = opened(_without_columns(types, names), _without(options, names))
+    if options.select:
+        names = [name for name in names if name in options.select]
+    known = dict(options.casts) if types is None else {field.name: field.type for field in types}
+    columns = {name: known.get(name) or folder_type(name, options.files or (path,), options) for name in names}
     return with_folder_columns(source, columns, options)
 
 
