@@ -168,6 +168,11 @@ class TableStorage:
         """From now on ``describe`` returns what this handle of the table's owner says."""
         self._describe(table, name)
 
+    def read(self, name: str, call: Callable[[Table], _T]) -> _T:
+        """Returns the result of ``call`` on a handle of its own, beside the owner's. Raises as ``describe``, and what it raises."""
+        with self._open_listed(name) as table:
+            return call(table)
+
     def drop(self, name: str, table: Table, by: str) -> DropResult:
         """Drops a table, from its owner's handle or one that may own it, and its entry (rule D5). Blocks until all is deleted.
 

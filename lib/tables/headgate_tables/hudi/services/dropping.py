@@ -103,10 +103,12 @@ def _remove(store: Store, state: LogFacts, clock: Clock, drop: DropRecord) -> Dr
     store.delete(_PROPERTIES)
     deleted: dict[str, int] = {}
     emptied: list[str] = []
+    left: list[str] = []
     for folder in _folders(store, _Table(state)):
         # The data last: they show that the rest is the table's, too, also to the process that finishes this.
         store.delete([*folder.marks, *folder.data])
         deleted.update(folder.data)
+        left += folder.others
         emptied.append(folder.path)
     for path in sorted(filter(None, emptied), key=lambda path: path.count("/"), reverse=True):
         store.delete_empty(path)
@@ -115,7 +117,7 @@ def _remove(store: Store, state: LogFacts, clock: Clock, drop: DropRecord) -> Dr
     tombstone = Tombstone(state.n, state.epoch, _id_of(state), drop)
     write_tombstone(store, LOG_LAYOUT, clock, tombstone)
     _remove_log(store, clock, tombstone)
-    return _result(tombstone.table, tombstone.epoch, drop, deleted, _left(store))
+    return _result(tombstone.table, tombstone.epoch, drop, deleted, left)
 
 
 def _remove_log(store: Store, clock: Clock, tombstone: Tombstone) -> None:
