@@ -1,6 +1,7 @@
 """The owner drops its table: which one, whose channels end, and what runs meanwhile (rules D5, D7, D8)."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Awaitable
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,11 @@ from headgate_proto.api.v1 import maintenance_pb2 as api
 from headgate_proto.api.v1.maintenance_pb2_grpc import MaintenanceServiceStub
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_runtime.errors import from_call
+from headgate_tables.commitlog.commit_log import CommitLog
+from headgate_tables.face.results import DropResult
 from headgate_tables.hudi import open_table
+from headgate_tables.hudi.services import dropping
+from headgate_tables.storage.store import Store
 from support.running_coordinator import Running, running_coordinator
 from support.scripted_compactor import scripted_compactor
 from support.scripted_writer import ScriptedWriter, scripted_writer
@@ -176,3 +181,33 @@ async def test_d8_a_table_of_the_name_is_there_again_at_once_with_another_defini
     assert open_table(new.url).scan().to_table().num_rows == 1
     await drop(coordinator, new.table_uuid)
     assert (await coordinator.create(T, SCHEMA, **OPTIONS)).url == f"{old.url}~3"
+
+
+async def test_no_commit_waits_while_a_plan_lists_the_table(
+    coordinator: Running, writer: ScriptedWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A listing may take minutes. A request for another table lists nothing at all."""
+    table = await described(coordinator)
+    await writer.open(T, "c")
+    await writer.commit(T, rows(("a", 1, "x")), "c", 1)
+    listing, go_on = threading.Event(), threading.Event()
+    would_drop = dropping.would_drop
+
+    def slowly(store: Store, log: CommitLog) -> DropResult:
+        listing.set()
+        assert go_on.wait(60)
+        return would_drop(store, log)
+
+    monkeypatch.setattr(dropping, "would_drop", slowly)
+    error = await refused(drop(coordinator, "11111111-1111-4111-8111-111111111111"))
+    assert (error.code, listing.is_set()) == (errors_pb2.CODE_INVALID_ARGUMENT, False)
+    planned = asyncio.ensure_future(drop(coordinator, table.table_uuid, plan_only=True))
+    try:
+        assert await asyncio.to_thread(listing.wait, 60)
+        await asyncio.wait_for(writer.commit(T, rows(("b", 1, "y")), "c", 2), 20)
+    finally:
+        go_on.set()
+    assert (await planned).files >= 2
+    listing.clear()
+    assert (await drop(coordinator, table.table_uuid)).dropped_ms
+    assert not listing.is_set()

@@ -7,9 +7,10 @@ import pytest
 
 from headgate_coordinator.settings import CoordinatorSettings
 from headgate_coordinator.tables.guarded_clock import GuardedClock
-from headgate_coordinator.tables.storage import TableStorage
+from headgate_coordinator.tables.storage import NewTable, TableStorage
 from headgate_runtime.world import World
 from headgate_tables import hudi
+from headgate_tables.errors import TableDroppedError
 from headgate_tables.face.owner import Table
 from headgate_tables.system import System
 
@@ -40,3 +41,32 @@ def test_an_owner_hands_out_the_file_groups_of_an_overwrite(monkeypatch: pytest.
     with hudi.open_table(url) as later:
         assert later.definition is not None
         assert handed_out == later.definition.groups != {}
+
+
+def test_d8_a_table_that_was_made_again_is_described_at_once_by_another_coordinator(tmp_path: Path) -> None:
+    world, system = World.real(), System.real()
+    settings = CoordinatorSettings(store=f"file://{tmp_path}", redis="redis://nowhere")
+    here, there = (TableStorage(settings, world, system, GuardedClock(system.clock, world.clock)) for _ in range(2))
+    wanted = NewTable("t", SCHEMA, ["id"], ["part"], None, 2, False, False, 0)
+    old = here.create(wanted)
+    assert there.describe("t") == old == there.list()[0][0]
+    with here.open_owned("t", "here:1") as table:
+        here.drop("t", table, "ann")
+    with pytest.raises(TableDroppedError):
+        there.describe("t")
+    new = here.create(wanted)
+    for seen in (there.list()[0][0], there.describe("t"), here.describe("t")):
+        assert (seen.url, seen.definition.table_uuid) == (new.url, new.definition.table_uuid)
+    assert new.url == f"{old.url}~2"
+
+
+def test_d8_a_drop_and_a_creation_that_nobody_looked_between_are_seen(tmp_path: Path) -> None:
+    world, system = World.real(), System.real()
+    settings = CoordinatorSettings(store=f"file://{tmp_path}", redis="redis://nowhere")
+    here, there = (TableStorage(settings, world, system, GuardedClock(system.clock, world.clock)) for _ in range(2))
+    wanted = NewTable("t", SCHEMA, ["id"], ["part"], None, 2, False, False, 0)
+    here.create(wanted)
+    there.describe("t")
+    with here.open_owned("t", "here:1") as table:
+        here.drop("t", table, "ann")
+    assert here.create(wanted).url == there.describe("t").url

@@ -126,7 +126,7 @@ class Ownerships:
     async def _open(self, table: str) -> OwnedTable:
         adoption = self._state.adoptions.take_adoption(table)
         handle = await self._blocking(lambda: self._storage.open_owned(table, self._leases.own.address, adoption))
-        definition = self._storage.describe(table).definition
+        definition = (await self._blocking(lambda: self._storage.describe(table))).definition
         metrics = self._metrics.for_table(table)
         metrics.fences.inc()
         _log.info("table owned", table=table, epoch=handle.epoch, channels=len(handle.channels))

@@ -12,10 +12,16 @@ from headgate_proto.api.v1 import errors_pb2
 from headgate_proto.api.v1 import maintenance_pb2 as api
 from headgate_runtime.errors import RpcError, rpc_error
 from headgate_tables.errors import NotATableError, OptionError, TableDroppedError
+from headgate_tables.face.definition import Definition
 from headgate_tables.face.owner import Table
 from headgate_tables.face.results import DropResult
 
 _T = TypeVar("_T")
+
+
+def _check_uuid(definition: Definition, uuid: str) -> None:
+    if str(definition.table_uuid) != uuid:
+        raise OptionError("another table has this name now", fix="Look at it, and drop it if you mean it.")
 
 
 class Blocking(Protocol):
@@ -53,28 +59,31 @@ class Drops:
         return answers.dropped(done)
 
     async def _drop(self, name: str, uuid: str, caller: str, *, plan_only: bool) -> DropResult:
+        def check(table: Table) -> None:
+            if table.definition is not None:  # what another program made cannot be dropped, and says so
+                _check_uuid(table.definition, uuid)
+
         def plan(table: Table) -> DropResult:
-            found = table.drop(plan_only=True)
-            if found.table != uuid:
-                raise OptionError("another table has this name now", fix="Look at it, and drop it if you mean it.")
-            return found
+            check(table)
+            return table.drop(plan_only=True)
 
         def drop(table: Table) -> DropResult:
-            plan(table)
+            check(table)
             return self._storage.drop(name, table, caller)
 
         if (owned := self._state.owned.get(name)) is not None:
-            # Planned first: a request for another table must not end channels.
-            found = await owned.call_table(plan)
+            # Checked first: a request for another table must not end channels.
+            await owned.call_table(check)
             if plan_only:
-                return found
+                # On a handle of its own: a listing may take minutes, and no checkpoint commits behind it.
+                return await self._blocking(lambda: self._storage.read(name, plan))
             found = await owned.call_table_alone(DROPPING, drop)
         elif name in self._state.troubles:
             found = await self._state.adoptions.request_adoption(name, plan if plan_only else drop)
         else:
             described = await self._blocking(lambda: self._storage.describe(name))
-            if str(described.definition.table_uuid) != uuid:
-                raise OptionError("another table has this name now", fix="Look at it, and drop it if you mean it.")
+            _check_uuid(described.definition, uuid)
             raise RpcError(self._state.not_served_error(name))
-        self._changed.set()
+        if not plan_only:
+            self._changed.set()
         return found

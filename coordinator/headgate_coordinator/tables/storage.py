@@ -69,13 +69,16 @@ class TableStorage:
         self._system = replace(system, clock=guard)
         self._catalog = Catalog(settings.store, self._options, self._system)
         self._described: dict[str, tuple[float, DescribedTable]] = {}
+        self._places: dict[str, str] = {}
 
     def table_names(self) -> list[str]:
         """Returns the names of all tables, sorted."""
-        names = self._catalog.names()
-        for gone in self._described.keys() - names:
+        places = self._catalog.places()
+        for gone in self._described.keys() - places:
             self._described.pop(gone, None)
-        return names
+        for name, place in places.items():
+            self._note_place(name, place)
+        return sorted(places)
 
     def creator(self, name: str) -> str:
         """Returns the principal that made the table; empty: it is not known. Costs a read."""
@@ -89,6 +92,16 @@ class TableStorage:
         """Returns one table. Raises NotATableError for a name without an entry, TableGoneError for an entry without its table,
         TableDroppedError.
         """
+        self._note_place(name, self._catalog.place(name))
+        return self._describe_here(name)
+
+    def _note_place(self, name: str, place: str) -> None:
+        """Another coordinator may have dropped the table, and made one of its name at another place (rule D8)."""
+        if self._places.get(name) != place:
+            self._described.pop(name, None)
+            self._places[name] = place
+
+    def _describe_here(self, name: str) -> DescribedTable:
         until, found = self._described.get(name, (0.0, None))
         if found is None or until < self._world.clock.monotonic():
             found = self._describe(self._open_listed(name), name)
@@ -102,7 +115,7 @@ class TableStorage:
         unreadable: list[str] = []
         for name in self.table_names():
             try:
-                described.append(self.describe(name))
+                described.append(self._describe_here(name))
             except TableDroppedError:
                 continue
             except TablesError as error:
@@ -167,6 +180,11 @@ class TableStorage:
     def note_version(self, name: str, table: Table) -> None:
         """From now on ``describe`` returns what this handle of the table's owner says."""
         self._describe(table, name)
+
+    def read(self, name: str, call: Callable[[Table], _T]) -> _T:
+        """Returns the result of ``call`` on a handle of its own, beside the owner's. Raises as ``describe``, and what it raises."""
+        with self._open_listed(name) as table:
+            return call(table)
 
     def drop(self, name: str, table: Table, by: str) -> DropResult:
         """Drops a table, from its owner's handle or one that may own it, and its entry (rule D5). Blocks until all is deleted.

@@ -73,7 +73,15 @@ class Catalog:
 
     def names(self) -> list[str]:
         """All tables, sorted. Raises StoreUnavailableError, StoreDeniedError."""
-        return sorted({place[0] for name in self._store.list_folder(FOLDER).files if (place := _read_place(name)) is not None})
+        return sorted(self.places())
+
+    def places(self) -> dict[str, str]:
+        """Where the entry of each table lies now, by name, as ``place`` says it; one listing. Raises as ``names``."""
+        numbers: dict[str, list[int]] = {}
+        for each in self._store.list_folder(FOLDER).files:
+            if (read := _read_place(each)) is not None:
+                numbers.setdefault(read[0], []).append(read[1])
+        return {name: name if 1 in found else f"{name}~{max(found)}" for name, found in numbers.items()}
 
     def place_of_new(self, name: str) -> str:
         """Where a table of this name is to be made: no table has been there, as far as the catalog knows. Costs a listing.

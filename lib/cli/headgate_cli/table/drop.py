@@ -31,8 +31,8 @@ def drop(output: Output, /, table_name: str, access: Access, storage: tuple[str,
 
     Producers get TableDroppedError. Only the table's own files are deleted: others in its folder stay, and are listed. A new
     table of the same name can be created afterwards; it lies in another folder. At an address, no table can be made again where
-    one was dropped: a small file is left there, which says so. A drop that broke off is finished by the table's next owner, or
-    when the command is given again.
+    one was dropped: a small file is left there, which says so. A drop that broke off is finished by the table's next owner; at an
+    address, when the command is given again. A copy of a partition in another folder of the table stays, too.
 
     \b
     Examples:

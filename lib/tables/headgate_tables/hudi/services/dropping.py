@@ -17,7 +17,9 @@ from headgate_tables.commitlog.win import create_for_certain
 from headgate_tables.errors import CorruptFileError
 from headgate_tables.face.results import DropResult
 from headgate_tables.hudi.decisions.dropping import TableDropped
-from headgate_tables.hudi.log.names import parse_base_name, parse_log_name
+from headgate_tables.hudi.definition import Definition
+from headgate_tables.hudi.keys.bucket import bucket_of
+from headgate_tables.hudi.log.names import BaseName, LogName, parse_base_name, parse_log_name
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.partition_file import PARTITION_FILES
 from headgate_tables.hudi.properties import PROPERTIES_PATH
@@ -41,6 +43,32 @@ class _Folder:
     others: list[str]
 
 
+class _Table:
+    """Which data files are the table's (rule D7). Raises as ``Definition.decode``."""
+
+    def __init__(self, state: LogFacts) -> None:
+        self._state = state
+        self._definition = Definition.decode(state.config)
+
+    def data_in(self, folder: str, files: Mapping[str, LogName | BaseName]) -> list[str]:
+        """Names of those among a folder's data ``files`` that have an instant of the log, if the folder is a partition."""
+        known = [name for name, parsed in files.items() if self._state.has_reserved(parsed.instant)]
+        if folder in self._definition.groups or any(self._is_of(folder, files[name]) for name in known):
+            return known
+        return []
+
+    def _is_of(self, folder: str, file: LogName | BaseName) -> bool:
+        """File ids follow from the partition (rule FI1): in a copy of its folder none fits, and in a partition that nobody has
+        committed to they fit.
+        """
+        try:
+            bucket = bucket_of(file.file_id)
+        except CorruptFileError:
+            return False
+        first, overwriting = (self._definition.file_id(folder, bucket, k) for k in (0, int(file.instant)))
+        return file.file_id in (first, overwriting)
+
+
 def drop(store: Store, log: CommitLog, clock: Clock, by: str) -> DropResult:
     """Wins the DROP slot and deletes the table's files. Raises as ``CommitLog.drop``; after another error the table is dropped,
     and ``finish`` goes on.
@@ -53,7 +81,7 @@ def drop(store: Store, log: CommitLog, clock: Clock, by: str) -> DropResult:
 
 def would_drop(store: Store, log: CommitLog) -> DropResult:
     """What ``drop`` would delete and leave. Writes nothing."""
-    folders = list(_folders(store, log.state))
+    folders = list(_folders(store, _Table(log.state)))
     left = [path for each in folders for path in each.others]
     return _result(_id_of(log.state), log.state.epoch, None, {k: v for each in folders for k, v in each.data.items()}, left)
 
@@ -75,9 +103,12 @@ def _remove(store: Store, state: LogFacts, clock: Clock, drop: DropRecord) -> Dr
     store.delete(_PROPERTIES)
     deleted: dict[str, int] = {}
     emptied: list[str] = []
-    for folder in _folders(store, state):
-        store.delete([*folder.data, *folder.marks])
+    left: list[str] = []
+    for folder in _folders(store, _Table(state)):
+        # The data last: they show that the rest is the table's, too, also to the process that finishes this.
+        store.delete([*folder.marks, *folder.data])
         deleted.update(folder.data)
+        left += folder.others
         emptied.append(folder.path)
     for path in sorted(filter(None, emptied), key=lambda path: path.count("/"), reverse=True):
         store.delete_empty(path)
@@ -86,7 +117,7 @@ def _remove(store: Store, state: LogFacts, clock: Clock, drop: DropRecord) -> Dr
     tombstone = Tombstone(state.n, state.epoch, _id_of(state), drop)
     write_tombstone(store, LOG_LAYOUT, clock, tombstone)
     _remove_log(store, clock, tombstone)
-    return _result(tombstone.table, tombstone.epoch, drop, deleted, _left(store))
+    return _result(tombstone.table, tombstone.epoch, drop, deleted, left)
 
 
 def _remove_log(store: Store, clock: Clock, tombstone: Tombstone) -> None:
@@ -111,8 +142,10 @@ def _remove_log(store: Store, clock: Clock, tombstone: Tombstone) -> None:
             store.delete_folder(path)
 
 
-def _folders(store: Store, state: LogFacts) -> Iterator[_Folder]:
-    """Every folder of the table with its files sorted; a folder with a table of its own, or behind a link, counts as one file."""
+def _folders(store: Store, table: _Table | None) -> Iterator[_Folder]:
+    """Every folder of the table with its files sorted; a folder with a table of its own, or behind a link, counts as one file.
+    ``table``: None when its data files are gone.
+    """
     pending = [""]
     while pending:
         path = pending.pop()
@@ -124,27 +157,25 @@ def _folders(store: Store, state: LogFacts) -> Iterator[_Folder]:
         if path and LOG_LAYOUT.root in listing.folders:
             yield _Folder(path, {}, [], [path])
             continue
-        yield _sorted(path, listing.sizes, state)
+        yield _sorted(path, listing.sizes, table)
         pending += [_join(path, name) for name in listing.folders if path or name != LOG_LAYOUT.root]
     yield _Folder(LOG_LAYOUT.root, {}, [], _others_in_root(store))
 
 
-def _sorted(path: str, sizes: Mapping[str, int], state: LogFacts) -> _Folder:
-    """Rule D7: a data file is the table's when its name has the form that readers believe, and an instant that the log knows."""
-    found = _Folder(path, {}, [], [])
-    for name, size in sizes.items():
-        parsed = parse_log_name(name) or parse_base_name(name)
-        if parsed is not None and state.has_reserved(parsed.instant):
-            found.data[_join(path, name)] = size
-        elif name in PARTITION_FILES:
-            found.marks.append(_join(path, name))
-        elif not (path == "" and name == LOG_LAYOUT.tombstone):
-            found.others.append(name)
-    ours = {*(each.rpartition("/")[2] for each in found.data), *(each.rpartition("/")[2] for each in found.marks)}
-    sums = [name for name in found.others if name.startswith(".") and name[1:].removesuffix(".crc") in ours]
-    found.marks += [_join(path, name) for name in sums]
-    found.others = [_join(path, name) for name in found.others if name not in sums]
-    return found
+def _sorted(path: str, sizes: Mapping[str, int], table: _Table | None) -> _Folder:
+    """Rule D7: a folder in which data files lie, but none of the table's, is of somebody else with all its files."""
+    files = {name: parsed for name in sizes if (parsed := parse_log_name(name) or parse_base_name(name)) is not None}
+    data = table.data_in(path, files) if table is not None else []
+    marks = [name for name in sizes if name in PARTITION_FILES] if data or not files else []
+    ours = {*data, *marks}
+    sums = [name for name in sizes if name.startswith(".") and name.endswith(".crc") and name[1:-4] in ours]
+    ours.update(sums, [LOG_LAYOUT.tombstone] if path == "" else [])
+    return _Folder(
+        path,
+        {_join(path, name): sizes[name] for name in data},
+        [_join(path, name) for name in (*sums, *marks)],
+        [_join(path, name) for name in sizes if name not in ours],
+    )
 
 
 def _others_in_root(store: Store) -> list[str]:
@@ -157,8 +188,7 @@ def _others_in_root(store: Store) -> list[str]:
 
 def _left(store: Store) -> list[str]:
     """Every file that is still there, but what is left of the table itself."""
-    nothing = LogFacts(LOG_LAYOUT)
-    return [path for folder in _folders(store, nothing) for path in folder.others]
+    return [path for folder in _folders(store, None) for path in folder.others]
 
 
 def _result(table: str, epoch: int, drop: DropRecord | None, data: Mapping[str, int], left: list[str]) -> DropResult:
