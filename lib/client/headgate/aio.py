@@ -286,9 +286,8 @@ class Channel:
         runner = self.runner
         runner.channel.check_accepts(offset)
         messages = iter(encode_call(self.encoder, row_format, rows, offset))
-        is_small = _is_small(rows)
         taken = runner.channel.offset if offset is None else offset
-        while (encoded := next(messages, None) if is_small else await asyncio.to_thread(next, messages, None)) is not None:
+        while (encoded := next(messages, None) if _is_small(rows) else await asyncio.to_thread(next, messages, None)) is not None:
             taken = await runner.append_rows(row_format, encoded, offset, self.seconds(timeout))
         return taken
 
