@@ -182,7 +182,7 @@ class TableStorage:
         self._describe(table, name)
 
     def read(self, name: str, call: Callable[[Table], _T]) -> _T:
-        """The result of ``call`` on a handle of its own, beside the owner's. Raises as ``describe``, and what it raises."""
+        """Returns the result of ``call`` on a handle of its own. Raises as ``describe``, and what ``call`` raises."""
         with self._open_listed(name) as table:
             return call(table)
 
