@@ -33,6 +33,7 @@ ELSEWHERE: Mapping[tuple[str, str], str] = {
         "docs/kubernetes.md",
         "kubectl create namespace headgate",
     ): "needs Kubernetes; tests/deploy/test_kubernetes_page.py renders it",
+    ("docs/cli.md", "headgate completion"): "changes the shell's own settings; tests/cli/test_command_line.py",
     ("docs/load.md", "headgate load 's3://"): "needs a bucket; tests/cli/load/test_remote_files.py",
     ("docs/kubernetes.md", "headgate.connect("): "tests/deploy/test_kubernetes_page.py",
     ("docs/kubernetes.md", "externalRules:"): "tests/deploy/test_kubernetes_page.py",

@@ -39,7 +39,7 @@ class _Overlooks(TableCoordinator):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        commits = self._commits = _Overlooking(self._state)
+        commits = self.commits = _Overlooking(self._state)
         commits.kind = self.kind
 
 
@@ -176,7 +176,7 @@ class PublishesEmptyCheckpointsAtOnce(TableCoordinator):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self._commits = _AtOnce(self._state)
+        self.commits = _AtOnce(self._state)
 
 
 class IgnoresLosses(Trusting):
@@ -293,7 +293,7 @@ class TriesAgainAtOnce(TableCoordinator):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self._commits = _WithoutPauses(self._state)
+        self.commits = _WithoutPauses(self._state)
 
 
 class AnswersRightBehindAborts(TableCoordinator):
