@@ -20,6 +20,11 @@ async def main(drain: asyncio.Event) -> None:
             group.create_task(_fail())
     if what == "environment":
         print(json.dumps({"environment": {name: os.environ[name] for name in lifecycle.MALLOC}, "pid": os.getpid()}))
+    if what == "arrays":
+        import pyarrow as pa
+
+        assert pa.array([1, None, 3]).sum() == pa.scalar(4)
+        print(json.dumps({"pandas": "pandas" in sys.modules}))
     if what == "logs":
         logs.get_logger().info("opened", channel="a\nb\x1b[2J")
         logging.getLogger("library").warning("from a library\x1b[2J")

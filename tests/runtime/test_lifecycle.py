@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -106,3 +107,12 @@ def test_protobuf_in_pure_python_is_refused() -> None:
         _, errors = process.communicate(timeout=READY_S)
         assert process.returncode == 1
         assert "pure Python" in errors
+
+
+def test_arrays_of_pythons_values_import_no_pandas() -> None:
+    """pyarrow does that where it is installed, and a coordinator that archived for the first time committed nothing for 2.4 s."""
+    assert find_spec("pandas") is not None
+    with service("arrays") as process:
+        out, _ = process.communicate(timeout=READY_S)
+    assert json.loads(out) == {"pandas": False}
+    assert process.returncode == 0

@@ -3,9 +3,6 @@
 import asyncio
 import gc
 import sys
-from collections.abc import Sequence
-from importlib.abc import MetaPathFinder
-from types import ModuleType
 
 from headgate_runtime import logs
 from headgate_runtime.lifecycle import run_service
@@ -24,22 +21,11 @@ _GC = (20_000, 20, 50)
 CPU."""
 
 
-class _WithoutPandas(MetaPathFinder):
-    """Keeps pyarrow from importing pandas, which writers do not use. Where pandas is installed, pyarrow imports it with the first
-    scalar: the event loop would stand still for a second, longer than coordinators wait, and 60 MiB would be taken.
-    """
-
-    def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> None:  # noqa: ARG002
-        if fullname == "pandas":
-            raise ModuleNotFoundError("not used in a writer", name=fullname)
-
-
 def main() -> int:
     """Returns the exit code: 0 drained, 1 failed, 2 a setting is wrong."""
     settings = load_settings(WriterSettings, sys.argv[1:], prog="headgate-writer", about=_ABOUT)
     logs.configure(settings)
     sys.setswitchinterval(_SWITCH_S)
-    sys.meta_path.insert(0, _WithoutPandas())
     gc.set_threshold(*_GC)
 
     async def run(drain: asyncio.Event) -> None:

@@ -10,6 +10,8 @@ from typing import Final
 
 import structlog
 
+from headgate_runtime.without_pandas import run_without_pandas
+
 MALLOC: Final = {
     "MALLOC_MMAP_THRESHOLD_": "1073741824",
     "MALLOC_TRIM_THRESHOLD_": "2147483648",
@@ -42,6 +44,7 @@ def run_service(main: Callable[[asyncio.Event], Awaitable[None]]) -> int:
     """
     if any(name not in os.environ for name in MALLOC):
         os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], {**MALLOC, **os.environ})  # noqa: S606 - ourselves
+    run_without_pandas()
     try:
         asyncio.run(_run_until_drained(main))
     except Exception as e:  # noqa: BLE001 - the boundary: it is logged and becomes the exit code
