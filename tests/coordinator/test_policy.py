@@ -38,8 +38,8 @@ def test_a_join_a_leave_and_a_waiting_open_wait_for_nothing() -> None:
     assert POLICY.barrier_due_at(replace(NOTHING, at_once=True)) == 100.0
 
 
-def test_after_an_abort_the_first_rows_wait_for_the_min_interval_so_that_the_others_can_come_along() -> None:
-    assert POLICY.barrier_due_at(replace(NOTHING, recovering=True, uncommitted_since=101.0)) == 101.5
+def test_behind_an_abort_or_a_takeover_the_first_rows_wait_half_the_min_interval_so_that_others_can_come_along() -> None:
+    assert POLICY.barrier_due_at(replace(NOTHING, recovering=True, uncommitted_since=101.0)) == 101.25
 
 
 def test_failures_in_a_row_make_the_next_try_wait_longer_up_to_the_interval() -> None:

@@ -31,7 +31,7 @@ class CheckpointPolicy:
 
     ``checkpoint_interval``: age of uncommitted rows before they are committed; each checkpoint costs one file a bucket and one
     slot. ``checkpoint_min_interval``: two checkpoints that clients ask for are at least this far apart, and a table recovers from
-    an abort in about this time; below ``checkpoint_interval``. ``checkpoint_bytes``: Arrow bytes at one writer that end a
+    an abort in about half this time; below ``checkpoint_interval``. ``checkpoint_bytes``: Arrow bytes at one writer that end a
     checkpoint before its time; below the writer's memory limit. ``checkpoint_timeout``: a checkpoint that makes no progress for
     so long between its barrier and its last write status is aborted and its rows are sent again; above what the slowest single
     file takes. ``writer_timeout``: a writer that does not let a channel go for so long is cut off, which rewinds the whole table.
@@ -56,8 +56,9 @@ class CheckpointPolicy:
         if conditions.uncommitted_since is not None and not conditions.recovering:
             times.append(conditions.last_barrier_at + self.checkpoint_interval * conditions.stretch)
         elif conditions.uncommitted_since is not None:
-            # After an abort all clients send again: a barrier at the first bytes would make the others wait for the interval.
-            times.append(max(conditions.last_barrier_at, conditions.uncommitted_since) + self.checkpoint_min_interval)
+            # All clients open their channels anew: a barrier at the first bytes would make the others wait for the interval. Not
+            # longer, because nothing has been committed since the abort or the takeover.
+            times.append(max(conditions.last_barrier_at, conditions.uncommitted_since) + self.checkpoint_min_interval / 2)
         return min(times, default=None)
 
     def retry_pause(self, failures: int) -> float:

@@ -26,6 +26,10 @@ from headgate_coordinator.tables.storage import TableStorage
 from headgate_runtime.world import World
 from headgate_tables.errors import TablesError
 
+LOOKS = 5
+"""Looks at leases in a ``scan_interval``. Each is a request to Redis; fewer: the tables of a coordinator that has drained wait
+longer for the next one.
+"""
 RANK_WAIT_S = 1.0
 """How much longer the coordinator of each further rank waits before it takes a free lease."""
 SEEN_S = 10.0
@@ -147,7 +151,7 @@ class Elections:
             if not done.is_set() and await self._first_look.is_enough(self._state.table_names, self._unlisted):
                 done.set()
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._settings.scan_interval / 2):
+                async with asyncio.timeout(self._settings.scan_interval / LOOKS):
                     await self._created.wait()
 
     async def _list(self) -> None:

@@ -117,14 +117,16 @@ def _link(store: Store, layout: LogLayout, files: Sequence[DataFile], check_owne
             check_owner()
             yield file.stage, file.path
 
-    for file, outcome in zip(files, store.link_all(names()), strict=True):
-        if outcome is None:
-            _link_revoked(store, layout, file)
+    unstaged = [file for file, outcome in zip(files, store.link_all(names()), strict=True) if outcome is None]
+    # Listed once: a takeover looks at the files of every slot since the newest fold, and rows wait for it meanwhile.
+    folders = store.list_folder(layout.stages).folders if unstaged else ()
+    for file in unstaged:
+        _link_revoked(store, layout, file, folders)
 
 
-def _link_revoked(store: Store, layout: LogLayout, file: DataFile) -> None:
-    """Links a file that is not in its stage any more, unless that has been done."""
-    linked = store.link_all((name, file.path) for name in _revoked_names(store, layout, file.stage))
+def _link_revoked(store: Store, layout: LogLayout, file: DataFile, folders: Sequence[str]) -> None:
+    """Links a file that is not in its stage any more, unless that has been done. ``folders``: of stages."""
+    linked = store.link_all((name, file.path) for name in _revoked_names(layout, file.stage, folders))
     if all(outcome is None for outcome in linked) and store.size(file.path) != file.size:
         raise MissingFileError(
             f"{file.path} is committed, but neither it nor its staged bytes {file.stage} are there",
@@ -132,10 +134,10 @@ def _link_revoked(store: Store, layout: LogLayout, file: DataFile) -> None:
         )
 
 
-def _revoked_names(store: Store, layout: LogLayout, stage: str) -> Iterator[str]:
+def _revoked_names(layout: LogLayout, stage: str, folders: Sequence[str]) -> Iterator[str]:
     """Rule W2: a successor renames the stage folder of an older epoch before it rolls forward."""
     epoch, _, rest = stage.removeprefix(f"{layout.stages}/").partition("/")
-    for folder in store.list_folder(layout.stages).folders:
+    for folder in folders:
         if folder.startswith(epoch + REVOKED):
             yield f"{layout.stages}/{folder}/{rest}"
 
