@@ -114,7 +114,7 @@ _Table: TypeAlias = Mapping[str, Bad]
 
 SCHEMAS: _Table = {
     "a column is missing": Bad(
-        lambda: batch(ROWS.drop_columns("note")), wire.CODE_SCHEMA, "missing: note", "exactly these: id, part, ts, note"
+        lambda: batch(ROWS.drop_columns("ts")), wire.CODE_SCHEMA, "missing: ts", "exactly these: id, part, ts, note"
     ),
     "an unknown column": Bad(_column("other", 1, 2), wire.CODE_SCHEMA, "unknown: other", "exactly these: id, part, ts, note"),
     "another type": Bad(_column("ts", "1", "2"), wire.CODE_SCHEMA, "'ts'", "Cast the column"),

@@ -121,3 +121,25 @@ def test_values_that_a_batch_brings_are_not_counted_again_and_a_new_schema_is_lo
 def test_rows_that_are_all_deletes_lose_what_they_bring() -> None:
     table = table_of({"c": pa.int64()})
     assert counted(batch(100, {"c": pa.null()}, deletes=True), table) == counted(batch(100, {}, deletes=True), table) > 800
+
+
+def test_columns_that_a_batch_lacks_and_that_can_be_null_are_null_and_the_others_stay_missing() -> None:
+    schema = pa.schema([*table_of({"a": pa.int64()}).schema, pa.field("b", pa.string(), nullable=False)])
+    table = dataclasses.replace(table_of({}), schema=schema)
+    lacking = batch(3, {"b": pa.string()})
+    counted = Filling(table).counted(lacking, lacking.rows.schema)
+    assert counted.rows.schema == pa.schema([*lacking.rows.schema, schema.field("a")])
+    assert counted.rows["a"].null_count == 3
+    assert counted.nbytes > lacking.nbytes
+    bare = batch(3, {})
+    assert Filling(table).counted(bare, bare.rows.schema).rows.column_names == ["id", "part", "ts", "a"]
+    deletes = batch(3, {}, deletes=True)
+    assert Filling(table).counted(deletes, deletes.rows.schema).rows is deletes.rows
+
+
+def test_no_row_lacks_its_key_partition_or_ordering() -> None:
+    rows = batch(3, {"a": pa.int64()}).rows
+    for column in ("id", "part", "ts"):
+        lacking = rows.drop_columns(column)
+        counted = Filling(table_of({"a": pa.int64()})).counted(Admitted(lacking, None, lacking.nbytes), lacking.schema)
+        assert counted.rows.column_names == lacking.column_names

@@ -1,7 +1,8 @@
 """Counts the nulls that a batch gets where it leaves out what its table has: they cost nothing on the wire, and memory here.
 
 A delete brings its key, partition and ordering alone, a column of Arrow's null type brings no bytes at all, and a struct may lack
-fields. A million such rows of 2,000 columns would take 16 GB.
+fields. A million such rows of 2,000 columns would take 16 GB. Rows may also lack columns that can be null: those of a producer
+that opened its channel before the table got the column (rule C7).
 """
 
 from __future__ import annotations
@@ -27,16 +28,20 @@ class Filling:
         named = {*definition.record_key, *definition.partition_by, definition.ordering}
         self._target = definition.schema
         self._dropped_by_deletes = sum(null_bits(field.type) for field in self._target if field.name not in named)
+        self._named = named
         self._schema: pa.Schema | None = None
         self._left_out = 0
+        self._absent: list[Field] = []
 
     def counted(self, admitted: Admitted, schema: pa.Schema | None) -> Admitted:
-        """The batch with its nulls counted. ``schema``: of the stream; the same object while it does not change.
+        """The batch with its nulls counted, and with those of the columns that it lacks. ``schema``: of the stream; the same
+        object while it does not change.
 
         Raises TooLargeError.
         """
         rows = admitted.rows.num_rows
-        nbytes = rows * self._bits(admitted, schema) // 8
+        only_deletes = admitted.deletes is not None and admitted.deletes.true_count == rows
+        nbytes = rows * (self._dropped_by_deletes if only_deletes else self._bits(schema)) // 8
         if nbytes > FILLED_BYTES:
             most = max(1, FILLED_BYTES * rows // nbytes)
             raise TooLargeError(
@@ -44,15 +49,28 @@ class Filling:
                 f"{FILLED_BYTES:,}",
                 fix=f"Send at most {most:,} rows in a batch.",
             )
-        return dataclasses.replace(admitted, nbytes=admitted.nbytes + nbytes) if nbytes else admitted
+        if not nbytes:
+            return admitted
+        filled = admitted.rows if only_deletes else self._filled(admitted.rows)
+        return dataclasses.replace(admitted, rows=filled, nbytes=admitted.nbytes + nbytes)
 
-    def _bits(self, admitted: Admitted, schema: pa.Schema | None) -> int:
-        """Of a row. Rows that are all deletes lose what they bring besides."""
-        if admitted.deletes is not None and admitted.deletes.true_count == admitted.rows.num_rows:
-            return self._dropped_by_deletes
+    def _bits(self, schema: pa.Schema | None) -> int:
+        """Of a row that is no delete."""
         if schema is not self._schema:
-            self._schema, self._left_out = schema, _left_out(list(schema or ()), list(self._target))
+            given = list(schema or ())
+            self._schema, self._left_out = schema, _left_out(given, list(self._target))
+            names = {field.name for field in given}
+            # The others are refused with the batch: no row may lack them.
+            self._absent = [
+                field for field in self._target if field.nullable and field.name not in names and field.name not in self._named
+            ]
         return self._left_out
+
+    def _filled(self, rows: pa.Table) -> pa.Table:
+        if not self._absent:
+            return rows
+        nulls = [pa.nulls(rows.num_rows, field.type) for field in self._absent]
+        return pa.table([*rows.columns, *nulls], schema=pa.schema([*rows.schema, *self._absent]))
 
 
 def _left_out(given: Collection[Field], target: Collection[Field]) -> int:

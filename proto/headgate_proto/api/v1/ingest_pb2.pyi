@@ -28,6 +28,7 @@ class _OperationEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Operation.V
     DESCRIPTOR: _descriptor.EnumDescriptor
     OPERATION_UNSPECIFIED: _Operation.ValueType  # 0
     OPERATION_UPSERT: _Operation.ValueType  # 1
+    """Needs every column of the table, except those that can be null and are no part of key, partition and ordering: these are null then."""
     OPERATION_DELETE: _Operation.ValueType  # 2
     """Needs the record key, partition and ordering columns; others are ignored."""
     OPERATION_MIXED: _Operation.ValueType  # 3
@@ -37,6 +38,7 @@ class Operation(_Operation, metaclass=_OperationEnumTypeWrapper): ...
 
 OPERATION_UNSPECIFIED: Operation.ValueType  # 0
 OPERATION_UPSERT: Operation.ValueType  # 1
+"""Needs every column of the table, except those that can be null and are no part of key, partition and ordering: these are null then."""
 OPERATION_DELETE: Operation.ValueType  # 2
 """Needs the record key, partition and ordering columns; others are ignored."""
 OPERATION_MIXED: Operation.ValueType  # 3
@@ -145,7 +147,7 @@ class Batch(_message.Message):
     rows: _builtins.bytes
     """One Arrow IPC encapsulated record batch message of that schema; buffers may be compressed with lz4 or zstd.
     No dictionaries. At most 8 MiB on the wire, 64 MiB and 100 times the wire uncompressed, 1 M rows. What the rows leave out of the
-    table's columns (deletes, columns of the null type, fields of structs) is filled with nulls, of at most 64 MiB in Arrow's form.
+    table's columns (deletes, columns that can be null, columns of the null type, fields of structs) is filled with nulls, of at most 64 MiB in Arrow's form.
     In that form a row has at most 4 MiB and a value 1 MiB, and the rows belong to at most 1,024 partitions.
     """
     def __init__(
