@@ -70,6 +70,7 @@ TWINS: Mapping[str, str] = {
     **dict.fromkeys(("FixCall", "RangeGoneError", "RetryLater", "SchemaError", "TooLargeError"), _ERROR),
     **dict.fromkeys(("TableDroppedError", "TableExistsError"), _ERROR),
     **dict.fromkeys(("Backoff", "Clock", "Ids", "System", "SystemClock", "SystemIds"), _OUTSIDE),
+    "Alteration": "what a caller wants to change, and what the SDK says that it changed",
     "Restore": "the slot, and what the SDK says that it undid",
     "Scan": f"{_FORMS}, and the library's, which does it",
     "Stream": "a gRPC stream: a channel's, a service's",

@@ -83,7 +83,7 @@ class CoordinatorSettings(ServiceSettings):
     scan_interval: Duration = Field(
         1.0,
         gt=0,
-        description="how often the store is listed for new tables; leases of others are read five times as often, so that a freed one is soon seen",
+        description="how often the store is listed for new tables; leases of others are read five times as often",
     )
     start_timeout: Duration = Field(
         0.0,

@@ -375,6 +375,10 @@ def test_the_services_of_a_table_of_the_cluster_are_set_and_run_by_name(headgate
         code, (changed,), _ = headgate("table", command, "served")
         assert (code, changed) == (ExitCode.OK, {"table": "served", "before": before, "table_version": version})
         assert headgate("table", "describe", "served")[1][0]["table_version"] == version
+    for added in (["gate: string"], []):
+        code, (changed,), _ = headgate("table", "alter", "served", "--add", "gate=string")
+        assert (code, changed["added"]) == (ExitCode.OK, added)
+        assert headgate("table", "describe", "served")[1][0]["columns"][-1]["name"] == "gate"
     code, (adopted,), _ = headgate("table", "adopt", "served")
     assert (code, adopted["completed"]) == (ExitCode.OK, [])
 

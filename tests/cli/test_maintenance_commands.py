@@ -134,6 +134,26 @@ def test_a_table_at_an_address_is_upgraded_and_downgraded(headgate: Any, table: 
     assert notes(hudi.open_table(table.url))["a"] == "a3"
 
 
+def test_a_table_at_an_address_gets_a_column_and_a_wider_type(headgate: Any, table: hudi.Table) -> None:
+    change = ["--add", "gate=string", "--add", "fares=double[]", "--nullable", "note"]
+    planned = {"table": table.url, "plan_only": True, "added": ["gate: string", "fares: list<element: double>"]}
+    planned |= {"widened": [], "nullable": []}
+    assert headgate("table", "alter", table.url, *change, "--plan-only")[1] == [planned]
+    assert "gate" not in hudi.open_table(table.url).schema.names
+    assert headgate("table", "alter", table.url, *change)[1] == [planned | {"plan_only": False}]
+    assert hudi.open_table(table.url).schema.names[-2:] == ["gate", "fares"]
+    assert headgate("table", "alter", table.url, *change)[1] == [planned | {"plan_only": False, "added": []}]
+    code, _, error = headgate("table", "alter", table.url, "--widen", "gate=int64")
+    assert (code, error["kind"]) == (ExitCode.FIX_CALL, "SchemaError")
+
+
+@pytest.mark.parametrize("change", [[], ["--add", "gate"], ["--add", "gate=nothing"], ["--add", "g=string", "--add", "g=int"]])
+def test_an_alteration_that_is_not_spelled_right_is_a_wrong_command_line(
+    headgate: Any, table: hudi.Table, change: list[str]
+) -> None:
+    assert headgate("table", "alter", table.url, *change)[0] == ExitCode.USAGE
+
+
 def test_settings_are_explained_and_a_wrong_one_is_the_callers_to_fix(headgate: Any, table: hudi.Table) -> None:
     code, said, _ = headgate("configure", table.url)
     assert (code, [each["key"] for each in said]) == (ExitCode.OK, [setting.key for setting in SETTINGS.values()])

@@ -2,14 +2,17 @@
 
 import asyncio
 import datetime
+import decimal
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import headgate
 from support.cluster import Cluster
 from support.processes import READY_S
+from support.readers import read_by_hudi_rs
 from support.scene import keys_of
 
 ROWS = [{"id": number, "note": "a"} for number in range(10)]
@@ -115,3 +118,58 @@ def test_the_same_is_there_for_asyncio(cluster: Cluster, table: headgate.Table) 
 
     found, saved = asyncio.run(operate())
     assert found == [saved]
+
+
+def test_a_table_gets_columns_and_a_channel_that_was_open_goes_on_without_them(cluster: Cluster, table: headgate.Table) -> None:
+    with table.channel("old") as old:
+        old.upsert({"id": 20, "note": "before"})
+        changed = table.alter(add={"gate": str, "spot": pa.struct([("x", pa.int32())])}, widen={"id": int})
+        assert (changed.added, changed.widened) == (("gate: string", "spot: struct<x: int32>"), ())
+        assert table.info.schema == changed.schema
+        old.upsert({"id": 21, "note": "after"})
+        with table.channel("new") as new:
+            new.upsert({"id": 22, "note": "new", "gate": "A1", "spot": {"x": 1}})
+            with pytest.raises(headgate.FixCall, match="gata"):
+                new.upsert({"id": 23, "note": "new", "gata": "A1"})
+    assert table.alter(add={"spot.y": float}, plan_only=True).added == ("spot.y: double",)
+    assert table.alter(add={"gate": str}).added == ()
+    found = {row["id"]: (row["gate"], row["spot"]) for row in read_by_hudi_rs(Path(table.info.url[7:])).to_pylist()}
+    assert {number: found[number] for number in (0, 20, 21, 22)} == {
+        0: (None, None),
+        20: (None, None),
+        21: (None, None),
+        22: ("A1", {"x": 1}),
+    }
+    with pytest.raises(headgate.SchemaError, match="'note' is string and cannot become int64"):
+        table.alter(widen={"note": int})
+
+
+def test_a_program_that_knows_the_table_of_before_opens_a_channel_with_the_columns_of_now(
+    cluster: Cluster, table: headgate.Table
+) -> None:
+    with headgate.connect(cluster.address) as hg:
+        hg.table(table.info.name).alter(add={"gate": str})
+    assert "gate" not in table.info.schema.names
+    with table.channel("c") as channel:
+        channel.upsert({"id": 0, "note": "again", "gate": "A1"})
+    rows = read_by_hudi_rs(Path(table.info.url[7:])).to_pylist()
+    assert [row["gate"] for row in rows if row["id"] == 0] == ["A1"]
+
+
+def test_a_producer_of_the_narrow_type_goes_on_behind_a_widening(cluster: Cluster, request: pytest.FixtureRequest) -> None:
+    schema = pa.schema({"id": pa.string(), "n": pa.int32(), "m": pa.int32(), "f": pa.float32(), "d": pa.decimal128(5, 2)})
+    row = {"id": "a", "n": 1, "m": 2, "f": 0.5, "d": decimal.Decimal("1.25")}
+    with headgate.connect(cluster.address, timeout=READY_S, wait=READY_S) as hg:
+        table = hg.create_table(request.node.name[:60], schema, key="id", buckets=1)
+        with table.channel("old") as old:
+            old.upsert(row)
+            old.flush("queryable")
+            wide = {"n": pa.int64(), "m": pa.float64(), "f": pa.float64(), "d": pa.decimal128(18, 2)}
+            assert len(table.alter(widen=wide).widened) == 4
+            old.upsert(row | {"id": "b"})
+            old.upsert(pa.table({name: [value] for name, value in (row | {"id": "c"}).items()}, schema))
+            with table.channel("new") as new:
+                new.upsert(row | {"id": "d", "n": 2**40})
+        table.compact()
+        found = {each["id"]: each for each in read_by_hudi_rs(Path(table.info.url[7:])).select(schema.names).to_pylist()}
+    assert found == {key: row | {"id": key} for key in "abc"} | {"d": row | {"id": "d", "n": 2**40}}

@@ -34,6 +34,7 @@ ADOPTED = Refusal(
     "an operator adopts what another program did to the table",
     "Open the channel again and send again what lies behind the committed offset.",
 )
+ALTERED = Refusal("CODE_MOVED", "an operator changes the table's columns", "Open the channel again; accepted rows are safe.")
 DROPPING = Refusal(
     "CODE_MOVED",
     "an operator drops the table",

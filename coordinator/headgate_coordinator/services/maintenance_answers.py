@@ -8,10 +8,12 @@ from typing import Final
 from headgate_coordinator.core.operations import PlanOutcome
 from headgate_coordinator.core.stuck_slices import StuckLoad
 from headgate_proto.api.v1 import maintenance_pb2 as api
+from headgate_runtime.descriptions import describe
 from headgate_tables.catalog import DroppedTable
+from headgate_tables.face.altering import AlterResult
 from headgate_tables.face.log import parse_time
 from headgate_tables.face.operation import Operation, Plan
-from headgate_tables.face.owner import Ownership
+from headgate_tables.face.owner import Ownership, Table
 from headgate_tables.face.reader import TableReader
 from headgate_tables.face.results import AdoptResult, ArchiveResult, CleanResult, CompactResult, DropResult, RestoreResult
 from headgate_tables.face.settings import SETTINGS, TableSettings
@@ -47,6 +49,16 @@ def ended(instant: str, outcome: PlanOutcome) -> api.CompactedPlan:
     """Describes the outcome of a plan."""
     dropped = map(operation, outcome.dropped)
     return api.CompactedPlan(instant=instant, finished=outcome.finished, dropped=dropped, cancelled=outcome.cancelled)
+
+
+def altered(table: Table, found: AlterResult) -> api.AlterResponse:
+    """Answers with what has changed or would, and the table with these columns."""
+    described = describe(table.name, table.url, table.definition, table.format_version) if table.definition is not None else None
+    if described is not None:
+        described.schema = found.schema.serialize().to_pybytes()
+    return api.AlterResponse(
+        instant=found.instant, added=found.added, widened=found.widened, nullable=found.nullable, table=described
+    )
 
 
 def cleaned(found: CleanResult) -> api.CleanResponse:

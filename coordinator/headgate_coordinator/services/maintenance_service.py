@@ -11,6 +11,7 @@ from grpc.aio import ServicerContext
 from headgate_coordinator.core.refusals import ADOPTED, RESTORED
 from headgate_coordinator.leadership.coordinator_state import CoordinatorState
 from headgate_coordinator.services import maintenance_answers as answers
+from headgate_coordinator.services.alterations import Alterations, read_alteration
 from headgate_coordinator.services.drops import Drops
 from headgate_coordinator.services.following import follow_plans
 from headgate_coordinator.services.storage_calls import StorageCalls
@@ -189,10 +190,19 @@ class MaintenanceService(StorageCalls, rpc.MaintenanceServiceServicer):
 
         def call(table: Table) -> api.ChangeVersionResponse:
             change = table.change_version(request.table_version)
-            self._storage.note_version(request.table, table)
+            self._storage.note_description(request.table, table)
             return api.ChangeVersionResponse(before=change.before)
 
         return await _asked(owned.call_table(call))
+
+    async def Alter(
+        self, request: api.AlterRequest, context: ServicerContext[api.AlterRequest, api.AlterResponse]
+    ) -> api.AlterResponse:
+        alteration = await self._blocking(lambda: read_alteration(request))
+        plan_only = request.plan_only
+        owned = await self._owner(request.table, principal(context), "alteration", change=str(alteration), plan_only=plan_only)
+        altering = Alterations(owned, self._storage, self._blocking)
+        return await _asked(altering.answer(alteration, plan_only=plan_only))
 
     async def Slice(
         self, request: api.SliceRequest, context: ServicerContext[api.SliceRequest, api.SliceResponse]

@@ -23,7 +23,7 @@ from headgate_tables.system import System
 
 DEFAULT_BUCKETS = 8
 DESCRIBED_S = 10.0
-"""Seconds until a change by another coordinator's adoption, which may add columns, is noticed here. Lower: more reads for new
+"""Seconds until new columns, by another coordinator's alteration or adoption, are noticed here. Lower: more reads for new
 clients."""
 
 _T = TypeVar("_T")
@@ -177,7 +177,7 @@ class TableStorage:
             forget_idle_channels(table, self._guard.now_ms() - self._retention_ms)
         return table
 
-    def note_version(self, name: str, table: Table) -> None:
+    def note_description(self, name: str, table: Table) -> None:
         """From now on ``describe`` returns what this handle of the table's owner says."""
         self._describe(table, name)
 

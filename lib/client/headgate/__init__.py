@@ -54,13 +54,14 @@ from headgate.errors import (
     UnreadableTableError,
     VersionError,
 )
-from headgate.operating import ChannelSummary, Compaction, Restore, TableDrop
+from headgate.operating import Alteration, ChannelSummary, Compaction, Restore, TableDrop
 from headgate.reading.blocking import StoredTable, open  # noqa: A004 - read as headgate.open
 from headgate.reading.scan import Scan
 from headgate.status import Status
 
 __all__ = [
     "Acks",
+    "Alteration",
     "BatchRefusedError",
     "Channel",
     "ChannelForbiddenError",

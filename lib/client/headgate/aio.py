@@ -8,7 +8,6 @@ async with headgate.aio.connect("localhost:7070") as hg:
 """
 
 import asyncio
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -16,7 +15,7 @@ from typing import Self
 
 from headgate.acks import Acks, Level
 from headgate.coordinators import Coordinators, parse_addresses
-from headgate.credentials import Look, Tls, given, of_this_machine
+from headgate.credentials import Tls, look_for
 from headgate.definition import Columns, Listing, TableInfo, checked_channel_name, names_of
 from headgate.encoding import SMALL_BYTES, Compression, Encoder, encode_call
 from headgate.errors import InvalidArgumentError
@@ -53,7 +52,7 @@ def connect(
 ) -> "Headgate":
     """As ``headgate.connect``, for use with ``async with``."""
     addresses = parse_addresses(address)
-    transport = Transport(_look(addresses, token, tls), addresses)
+    transport = Transport(look_for(addresses, token, tls), addresses)
     if front:
         transport.front = addresses[0]
     return Headgate(
@@ -65,13 +64,6 @@ def connect(
         in_flight_bytes=in_flight_bytes,
         system=system or System.real(),
     )
-
-
-def _look(addresses: Sequence[str], token: str | Path | None, tls: Tls | bool | None) -> Look:
-    """By what the caller gave; without anything by the profile of a cluster on this machine."""
-    if token is None and tls is None:
-        return of_this_machine(addresses, os.environ)
-    return given(token, Tls() if tls is True else tls or None)
 
 
 class Headgate:
@@ -177,8 +169,8 @@ class Table(Operated, ReadableByName):
     """A table to write to, to read and to operate. ``info`` is its definition."""
 
     def __init__(self, headgate: Headgate, info: TableInfo) -> None:
-        super().__init__(headgate, info.name, info.uuid)
-        self.headgate, self.info = headgate, info
+        super().__init__(headgate, info)
+        self.headgate = headgate
 
     def channel(self, name: str) -> "Channel":
         """The channel of this name, not yet open: use ``async with`` or ``await channel.open()``."""
@@ -219,6 +211,7 @@ class Channel:
 
     async def open(self) -> Self:
         self._runner = await self._headgate.open_channel(self._table, self.name)
+        self.formats = self.formats.altered(self._runner.channel.columns)
         return self
 
     @property

@@ -11,7 +11,7 @@ from headgate.credentials import Tls
 from headgate.definition import Columns, Listing, TableInfo
 from headgate.encoding import Compression
 from headgate.loop_thread import LoopThread
-from headgate.operating import ChannelSummary, Compaction, Restore, TableDrop
+from headgate.operating import Alteration, ChannelSummary, Compaction, Restore, TableDrop, Types
 from headgate.reading.blocking import ReadableByName
 from headgate.schemas import SchemaLike
 from headgate.status import Status
@@ -151,7 +151,11 @@ class Table(ReadableByName):
     def __init__(self, thread: LoopThread[aio.Headgate], core: aio.Table) -> None:
         self._thread = thread
         self._core = core
-        self.info = core.info
+
+    @property
+    def info(self) -> TableInfo:
+        """The table's definition, with the columns of the last ``alter`` of this object."""
+        return self._core.info
 
     def channel(self, name: str) -> "Channel":
         """Opens the channel of this name, as its only producer: an older producer gets ChannelTakenOverError (rule CH4).
@@ -163,6 +167,21 @@ class Table(ReadableByName):
                 ch.upsert(rows)
         """
         return Channel(self._thread, self._thread.run(self._core.channel(name).open()))
+
+    def alter(
+        self, *, add: Types | None = None, widen: Types | None = None, nullable: Columns = None, plan_only: bool = False
+    ) -> Alteration:
+        """Adds columns, widens types, lets columns be null. No file is written anew, and producers go on::
+
+            orders.alter(add={"gate": str, "address.zip": pa.string()}, widen={"delay": pa.int64()}, nullable="note")
+
+        Names are paths into structs; ``tags.element`` is the item of a list, ``prices.value`` a map's value. Rows that are there
+        are null in new columns. Open channels go on with the columns that they have; those that are opened from now on, by any
+        program, have the new ones. A change that is made already is none, so that any number of producers may ask for it.
+        ``plan_only``: returns what would change. Needs the right admin. Raises SchemaError for another change of a column that is
+        there.
+        """
+        return self._thread.run(self._core.alter(add=add, widen=widen, nullable=nullable, plan_only=plan_only))
 
     def compact(self) -> Compaction:
         """Compacts everything that can be compacted now, and returns when it is done: ``orders.compact().finished``.

@@ -1,7 +1,7 @@
 """A table's definition as clients see it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -49,6 +49,10 @@ class TableInfo:
             uuid=table.table_uuid,
             table_version=table.table_version,
         )
+
+    def with_columns(self, message: bytes) -> "TableInfo":
+        """The table with the columns of an Arrow schema message; with its own for none."""
+        return replace(self, schema=pa.ipc.read_schema(pa.py_buffer(message))) if message else self
 
 
 @dataclass(frozen=True, slots=True)

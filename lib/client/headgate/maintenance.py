@@ -138,6 +138,13 @@ class Maintenance:
         request = api.ChangeVersionRequest(table=self._table, table_version=table_version)
         return int((await self._call(lambda stub: stub.ChangeVersion, request)).before)
 
+    async def alter(
+        self, add: bytes = b"", widen: bytes = b"", nullable: Sequence[str] = (), *, plan_only: bool = False
+    ) -> api.AlterResponse:
+        """Changes columns. ``add``, ``widen``: Arrow IPC schema messages, a field for each column; names are paths."""
+        request = api.AlterRequest(table=self._table, add=add, widen=widen, nullable=nullable, plan_only=plan_only)
+        return await self._call(lambda stub: stub.Alter, request)
+
     async def set_slice_aside(self, name: str, comment: str = "") -> api.SliceResponse:
         """Sets a file slice aside: its rows are refused, and it is not compacted."""
         return await self._call(lambda stub: stub.Slice, api.SliceRequest(table=self._table, set_aside=name, comment=comment))

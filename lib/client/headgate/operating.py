@@ -4,8 +4,12 @@ import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from headgate.coordinators import ClusterConnection
+from headgate.definition import Columns, TableInfo, names_of
 from headgate.maintenance import Maintenance
+from headgate.schemas import schema_of
 from headgate_proto.api.v1 import maintenance_pb2 as api
 
 
@@ -34,6 +38,19 @@ class Restore:
     undone: tuple[str, ...]
     files: int
     cancelled_plans: int
+
+
+@dataclass(frozen=True, slots=True)
+class Alteration:
+    """What ``alter`` changed, or with ``plan_only`` would change, as texts such as ``gate: string``. Empty: nothing had to.
+
+    ``schema``: the table's columns from then on.
+    """
+
+    added: tuple[str, ...]
+    widened: tuple[str, ...]
+    nullable: tuple[str, ...]
+    schema: pa.Schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +97,35 @@ def channel_summary(said: api.ChannelSummary) -> ChannelSummary:
     )
 
 
+Types = Mapping[str, object]
+"""Columns by path, as ``{"gate": str, "address.zip": pa.string()}``. Types are given as for ``create_table``."""
+
+
+def _message(types: Types | None) -> bytes:
+    return schema_of(list(types.items())).serialize().to_pybytes() if types else b""
+
+
 class Operated:
     """A table that can be operated."""
 
-    def __init__(self, connection: ClusterConnection, table: str, uuid: str) -> None:
-        self._maintenance = Maintenance(connection, table)
-        self._uuid = uuid
+    def __init__(self, connection: ClusterConnection, info: TableInfo) -> None:
+        self._info = info
+        self._maintenance = Maintenance(connection, info.name)
+        self._uuid = info.uuid
+
+    @property
+    def info(self) -> TableInfo:
+        """The table's definition, with the columns of the last ``alter`` of this object."""
+        return self._info
+
+    async def alter(
+        self, *, add: Types | None = None, widen: Types | None = None, nullable: Columns = None, plan_only: bool = False
+    ) -> Alteration:
+        said = await self._maintenance.alter(_message(add), _message(widen), names_of(nullable), plan_only=plan_only)
+        after = TableInfo.from_wire(said.table)
+        if not plan_only:
+            self._info = after
+        return Alteration(tuple(said.added), tuple(said.widened), tuple(said.nullable), after.schema)
 
     async def compact(self) -> Compaction:
         ended: Sequence[api.CompactedPlan] = ()

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _CHUNK_ROWS = 65_536
 _TEXT: pa.DataType = pa.string()
+_ADDS = "`headgate table alter` adds columns."
 _OPERATIONS: dict[pa.DataType, tuple[object, object]] = {pa.string(): ("upsert", "delete"), pa.int8(): (1, 2)}
 
 
@@ -132,7 +133,7 @@ class RowFormat:
                 column = min(unknown)
                 raise RowError(
                     f"row {at} has {column!r}, which is not a column of the table",
-                    fix=f"{did_you_mean(column, self.schema.names)}The columns are {', '.join(self.schema.names)}.",
+                    fix=f"{did_you_mean(column, self.schema.names)}The columns are {', '.join(self.schema.names)}; {_ADDS}",
                     row=at,
                     column=column,
                 )
@@ -183,8 +184,8 @@ class RowFormat:
         if any(wrong.values()):
             found = "; ".join(f"{what}: {', '.join(columns)}" for what, columns in wrong.items() if columns)
             hint = " A pandas index becomes a column: reset_index(drop=True)." if "__index_level_0__" in names else ""
-            near = did_you_mean(wrong["unknown"][0], self.schema.names) if wrong["unknown"] else ""
-            fix = f"{near}The columns are {', '.join(self.schema.names)}; {self._what_may_lack()}.{hint}"
+            near, adds = (did_you_mean(wrong["unknown"][0], self.schema.names), f" {_ADDS}") if wrong["unknown"] else ("", "")
+            fix = f"{near}The columns are {', '.join(self.schema.names)}; {self._what_may_lack()}.{hint}{adds}"
             raise SchemaError(f"the columns are not the table's ({found})", fix=fix)
 
     def _column(self, batch: pa.RecordBatch, field: "Field", first: int) -> "Array":
@@ -254,6 +255,11 @@ class RowFormats:
         self.delete = RowFormat(table, wire.OPERATION_DELETE)
         self._table = table
         self._mixed: dict[tuple[str, pa.DataType], RowFormat] = {}
+
+    def altered(self, columns: bytes) -> "RowFormats":
+        """Those of the table with the columns of this schema message: it may have been altered since it was described."""
+        table = self._table.with_columns(columns)
+        return self if table.schema == self._table.schema else RowFormats(table)
 
     def mixed(self, column: str, operation_type: pa.DataType) -> RowFormat:
         """The format whose operation is in ``column``. Raises InvalidArgumentError when the table has a column of that name."""

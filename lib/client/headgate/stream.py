@@ -151,6 +151,7 @@ class Stream:
             match answer.WhichOneof("message"):
                 case "opened":
                     opened = answer.opened
+                    self._channel.columns = self._channel.columns or opened.table.schema
                     state.stream_opened(opened.incarnation, opened.committed_offset, opened.max_in_flight_bytes, opened.restored)
                 case "acks":
                     received = state.acks.received

@@ -15,7 +15,8 @@ class _WithoutPandas(MetaPathFinder):
 def run_without_pandas() -> None:
     """From now on pandas cannot be imported in this process.
 
-    Where it is installed, pyarrow imports it with the first scalar or array that it makes of Python's values. That takes 60 MiB and
-    seconds, in which a writer's event loop would stand still longer than coordinators wait, and a coordinator would commit nothing.
+    Where it is installed, pyarrow imports it with the first scalar or array that it makes of Python's values. That takes 60 MiB
+    and seconds, in which a writer's event loop would stand still longer than coordinators wait, and a coordinator would commit
+    nothing.
     """
     sys.meta_path.insert(0, _WithoutPandas())

@@ -1,4 +1,5 @@
-"""Upserts, deletes, compactions, cleaning, archiving, savepoints and restores in any order, with processes that die anywhere.
+"""Upserts, deletes, alterations, compactions, cleaning, archiving, savepoints and restores in any order, with processes that die
+anywhere.
 
 ``HEADGATE_HYPOTHESIS=long`` tries 40 times as many examples, new ones each time.
 """
@@ -17,8 +18,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from headgate_tables import hudi
 from headgate_tables.commitlog import commit_log
 from headgate_tables.errors import RangeGoneError
+from headgate_tables.face.altering import Alteration
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
-from headgate_tables.hudi.timeline.active import read_timeline
+from headgate_tables.hudi.timeline.active import content_of, read_timeline
+from headgate_tables.hudi.timeline.commit_metadata import decode_commit
+from headgate_tables.hudi.timeline.instant import Instant
 from headgate_tables.hudi.view import list_data_files
 from support.faults import FailingStore, Fault, InPlaceStore, KilledError
 from support.handles import open_on
@@ -118,6 +122,12 @@ class Living(RuleBasedStateMachine):
 
     # --- services ---
 
+    @precondition(lambda self: self.open is None)
+    @rule()
+    def change_columns(self) -> None:
+        alter(self.owner)
+        self.take_in(())
+
     @rule(step=st.sampled_from(["plan", "compact", "cancel", "clean", "archive", "maintain"]))
     def serve(self, step: str) -> None:
         SERVICES[step](self.owner)
@@ -165,7 +175,7 @@ class Living(RuleBasedStateMachine):
 
     @rule(
         data=st.data(),
-        step=st.sampled_from(["write", "plan", "compact", "cancel", "clean", "archive", "maintain", "restore"]),
+        step=st.sampled_from(["write", "plan", "compact", "cancel", "clean", "archive", "maintain", "restore", "alter"]),
         at=st.integers(1, 80),
         after=st.booleans(),
     )
@@ -269,7 +279,7 @@ class Living(RuleBasedStateMachine):
             if each.action == "commit":
                 self.replay.compactions.append(CompactedAt(each.time, each.completion, self.with_base(each.time)))
             else:
-                assert entries, f"{each.name} was written by nobody"
+                assert entries or is_alteration(self.owner, each), f"{each.name} was written by nobody"
                 self.replay.commits.append(Committed(each.time, each.completion, entries, in_base))
         self.seen = set(self.names())
 
@@ -285,18 +295,22 @@ class Living(RuleBasedStateMachine):
 
 
 def put(transaction: hudi.Transaction, entries: Sequence[Entry]) -> None:
-    """Upserts, then deletes: no key is in both."""
+    """Upserts, then deletes: no key is in both. Columns that the table got since its creation say what ``v`` says."""
+    schema = transaction._definition.schema
     for rows, call in (
         ([entry for entry in entries if entry.value is not None], transaction.upsert),
         ([entry for entry in entries if entry.value is None], transaction.delete),
     ):
         if rows:
-            columns = zip(*[(*entry.key, entry.ordering, entry.value) for entry in rows], strict=True)
-            call(pa.table([pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)], schema=SCHEMA))
+            added = len(schema) - len(SCHEMA)
+            columns = zip(*[(*entry.key, entry.ordering, *[entry.value] * (1 + added)) for entry in rows], strict=True)
+            call(pa.table([pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)], schema=schema))
 
 
 def shown(scan: Any) -> dict[tuple[str, str], tuple[int, str]]:
     rows = scan.to_table().to_pylist()
+    added = rows[0].keys() - set(SCHEMA.names) if rows else ()
+    assert all(row[name] in (None, row["v"]) for row in rows for name in added), "a value of another column or row"
     found = {(row["p"], row["id"]): (row["n"], row["v"]) for row in rows}
     assert len(found) == len(rows), "a key twice"
     return found
@@ -305,6 +319,16 @@ def shown(scan: Any) -> dict[tuple[str, str], tuple[int, str]]:
 def cancel(table: hudi.Table) -> None:
     for instant in table.plans:
         table.cancel_plan(instant)
+
+
+def alter(table: hudi.Table) -> None:
+    """Adds one column."""
+    table.alter(Alteration(add={f"added_{len(table.schema)}": pa.string()}))
+
+
+def is_alteration(table: hudi.Table, instant: Instant) -> bool:
+    found = decode_commit(content_of(table._store, instant), instant.path)
+    return (found.operation, found.files) == ("ALTER_SCHEMA", {})
 
 
 def maintain(table: hudi.Table) -> None:
@@ -320,6 +344,7 @@ SERVICES: dict[str, Service] = {
     "clean": lambda table: table.clean(),
     "archive": lambda table: table.archive(),
     "maintain": maintain,
+    "alter": alter,
 }
 
 

@@ -12,6 +12,7 @@ from headgate_cli.maintenance.adopt import adopt
 from headgate_cli.options import NAME_OR_URL, cluster_options, names, storage_option
 from headgate_cli.output import Output, json_option
 from headgate_cli.table import storage as stored
+from headgate_cli.table.alter import alter
 from headgate_cli.table.channels import channels
 from headgate_cli.table.delete_partitions import delete_partitions
 from headgate_cli.table.drop import drop
@@ -43,6 +44,7 @@ def table() -> None:
 
 
 table.add_command(adopt)
+table.add_command(alter)
 table.add_command(channels)
 table.add_command(delete_partitions)
 table.add_command(drop)

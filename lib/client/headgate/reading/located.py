@@ -23,7 +23,10 @@ class Located(ABC):
 class LocatedByName(Located):
     """A table of a cluster, which knows its address."""
 
-    info: TableInfo
+    @property
+    @abstractmethod
+    def info(self) -> TableInfo:
+        """The table's definition."""
 
     def _place(self, options: Options) -> tuple[str, Options]:
         return self.info.url, options

@@ -48,6 +48,7 @@ class SlotKind(enum.StrEnum):
     ADOPT = "ADOPT"
     SLICE = "SLICE"
     DROP = "DROP"
+    ALTER = "ALTER"
 
 
 class Effects(NamedTuple):

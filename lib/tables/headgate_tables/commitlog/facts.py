@@ -1,7 +1,7 @@
 """What the slots of a log have decided, as far as the log and its format's services need to know."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from headgate_tables.commitlog.fields import Json
 from headgate_tables.commitlog.layout import LogLayout
@@ -68,6 +68,12 @@ class LogFacts:
         """
         self.config = {**self.config, **changes}
         self.stuck = {name: entry for name, entry in self.stuck.items() if entry["aside"]}
+
+    def keep_in_savepoints(self, config: Mapping[str, Json]) -> None:
+        """The format's keys as they have been up to here: those that a savepoint has from an earlier change stay."""
+        self.savepoints = {
+            instant: replace(saved, config={**config, **saved.config}) for instant, saved in self.savepoints.items()
+        }
 
     def archive_until(self, until: str) -> None:
         """Every instant up to ``until`` has left the active timeline."""

@@ -2,7 +2,7 @@
 
 import base64
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import NamedTuple, TypeAlias
 
@@ -151,22 +151,30 @@ def read_stuck_record(value: object) -> StuckRecord:
 
 @dataclass(frozen=True, slots=True)
 class Savepoint:
-    """A savepoint. ``completion``: when the savepoint completed; ``point``: when the commit that it saves did."""
+    """A savepoint. ``completion``: when the savepoint completed; ``point``: when the commit that it saves did.
+
+    ``config``: the format's keys as they were, of those that have changed since by an ALTER slot.
+    """
 
     completion: str
     point: str
     channels: Channels
+    config: Mapping[str, Json] = field(default_factory=dict)
 
     def encode(self) -> dict[str, Json]:
         """Its JSON in an ADOPT slot and in a fold."""
-        return {"completion": self.completion, "point": self.point, "channels": self.channels}
+        encoded: dict[str, Json] = {"completion": self.completion, "point": self.point, "channels": self.channels}
+        return encoded | ({"config": self.config} if self.config else {})
 
     @classmethod
     def decode(cls, content: object) -> "Savepoint":
         """Raises UnfitError."""
         fields = Fields(content)
         saved = cls(
-            fields.required("completion", text), fields.required("point", text), fields.required("channels", read_channels)
+            completion=fields.required("completion", text),
+            point=fields.required("point", text),
+            channels=fields.required("channels", read_channels),
+            config=fields.optional("config", json_map) or {},
         )
         fields.refuse_others()
         return saved

@@ -5,6 +5,7 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from headgate_tables.commitlog.records import Channels
+from headgate_tables.face.altering import Alteration, AlterResult
 from headgate_tables.face.files import WriteStatus
 from headgate_tables.face.operation import Operation, OperationResult, Plan
 from headgate_tables.face.reader import TableReader
@@ -209,6 +210,9 @@ class OperatorCalls(Protocol):
 
     def configure(self, changes: Mapping[str, str | None]) -> TableSettings:
         """Sets the values in ``changes``, by key; None restores a default."""
+
+    def alter(self, alteration: Alteration, *, plan_only: bool = False) -> AlterResult:
+        """Adds columns, widens types, lets columns be null. Raises SchemaError, and TransactionError while one is open."""
 
     def change_version(self, table_version: int) -> VersionChange:
         """Brings the table to another version of its format, in which all rows stay as they are."""

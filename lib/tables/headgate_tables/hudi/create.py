@@ -2,13 +2,14 @@
 
 import posixpath
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
 from headgate_tables.commitlog.first_slot import create_log
 from headgate_tables.commitlog.tombstone import dropped_error, read_tombstone
 from headgate_tables.errors import OptionError, OtherDefinitionError, TableExistsError
-from headgate_tables.hudi.definition import Definition
+from headgate_tables.hudi.definition import Definition, avro_schema
 from headgate_tables.hudi.differing import differences
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.opening import open_table
@@ -108,15 +109,25 @@ def _as_tuple(names: Sequence[str] | str) -> tuple[str, ...]:
 
 
 def _existing(table: Table, wanted: Definition, *, exist_ok: bool) -> Table:
-    there = table.definition
-    its_own = {"table_uuid": "", "groups": {}, "table_version": 0}
-    same = there is not None and there.encode() | its_own == wanted.encode() | its_own
     if not exist_ok:
         raise TableExistsError(f"{table.url} holds a table already", fix="Open it with open_table, or pass exist_ok=True.")
-    if not same:
+    there = table.definition
+    if there is None or not (_same(there, wanted) or _was_created_as(table, there, wanted)):
         differing = (there and differences(there, wanted)) or "it is of another kind"
         raise OtherDefinitionError(
             f"a table with another definition is there: {differing}",
-            fix="Use it as it is, or choose another name: a table keeps its definition.",
+            fix="Use it as it is, or choose another name. Of a definition only columns can change: `headgate table alter` adds "
+            "some, and widens types.",
         )
     return table
+
+
+def _same(there: Definition, wanted: Definition) -> bool:
+    its_own = {"table_uuid": "", "groups": {}, "table_version": 0}
+    return there.encode() | its_own == wanted.encode() | its_own
+
+
+def _was_created_as(table: Table, there: Definition, wanted: Definition) -> bool:
+    """Whether the table was as it is ``wanted`` before its columns were altered: programs that ask for it so still go on."""
+    created = table.created_schema == avro_schema(wanted, meta_columns=False)
+    return created and _same(replace(there, schema=wanted.schema), wanted)

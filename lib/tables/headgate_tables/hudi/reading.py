@@ -47,6 +47,11 @@ class TableReader:
         return self._opened.layout.name
 
     @property
+    def created_schema(self) -> str:
+        """In Avro, the columns with which the table was created; "" when nothing says."""
+        return self._opened.layout.created_schema
+
+    @property
     def format_version(self) -> int:
         """Hudi's table version when this handle read the table's properties."""
         return self._opened.layout.version.value

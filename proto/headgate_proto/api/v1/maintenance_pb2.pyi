@@ -7,6 +7,7 @@ from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
+from headgate_proto.api.v1 import tables_pb2 as _tables_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -803,6 +804,89 @@ class ChangeVersionResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ChangeVersionResponse: _TypeAlias = ChangeVersionResponse  # noqa: Y015
+
+@_typing.final
+class AlterRequest(_message.Message):
+    """Names are paths: `address.zip` is a field of the struct `address`, `tags.element` the item of a list, `prices.value` the value of
+    a map.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TABLE_FIELD_NUMBER: _builtins.int
+    ADD_FIELD_NUMBER: _builtins.int
+    WIDEN_FIELD_NUMBER: _builtins.int
+    NULLABLE_FIELD_NUMBER: _builtins.int
+    PLAN_ONLY_FIELD_NUMBER: _builtins.int
+    table: _builtins.str
+    add: _builtins.bytes
+    """New columns: an Arrow IPC schema message with one field each. They may be null, whatever the field says."""
+    widen: _builtins.bytes
+    """Columns and their new types, in the same form."""
+    plan_only: _builtins.bool
+    """Changes nothing; the answer says what would change."""
+    @_builtins.property
+    def nullable(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Columns that may be null from now on."""
+
+    def __init__(
+        self,
+        *,
+        table: _builtins.str = ...,
+        add: _builtins.bytes = ...,
+        widen: _builtins.bytes = ...,
+        nullable: _abc.Iterable[_builtins.str] | None = ...,
+        plan_only: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["add", b"add", "nullable", b"nullable", "plan_only", b"plan_only", "table", b"table", "widen", b"widen"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AlterRequest: _TypeAlias = AlterRequest  # noqa: Y015
+
+@_typing.final
+class AlterResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    INSTANT_FIELD_NUMBER: _builtins.int
+    ADDED_FIELD_NUMBER: _builtins.int
+    WIDENED_FIELD_NUMBER: _builtins.int
+    NULLABLE_FIELD_NUMBER: _builtins.int
+    TABLE_FIELD_NUMBER: _builtins.int
+    instant: _builtins.str
+    """Of the commit that tells readers; "" when nothing had to change, and with `plan_only`."""
+    @_builtins.property
+    def added(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """For people: `gate: string`."""
+
+    @_builtins.property
+    def widened(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """For people: `delay: int32 to int64`."""
+
+    @_builtins.property
+    def nullable(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    @_builtins.property
+    def table(self) -> _tables_pb2.TableDescription:
+        """The table from now on; with `plan_only` as it would be."""
+
+    def __init__(
+        self,
+        *,
+        instant: _builtins.str = ...,
+        added: _abc.Iterable[_builtins.str] | None = ...,
+        widened: _abc.Iterable[_builtins.str] | None = ...,
+        nullable: _abc.Iterable[_builtins.str] | None = ...,
+        table: _tables_pb2.TableDescription | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["table", b"table"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["added", b"added", "instant", b"instant", "nullable", b"nullable", "table", b"table", "widened", b"widened"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AlterResponse: _TypeAlias = AlterResponse  # noqa: Y015
 
 @_typing.final
 class SliceRequest(_message.Message):

@@ -85,6 +85,11 @@ class MaintenanceServiceStub(object):
                 request_serializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.ChangeVersionRequest.SerializeToString,
                 response_deserializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.ChangeVersionResponse.FromString,
                 _registered_method=True)
+        self.Alter = channel.unary_unary(
+                '/headgate.api.v1.MaintenanceService/Alter',
+                request_serializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.AlterRequest.SerializeToString,
+                response_deserializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.AlterResponse.FromString,
+                _registered_method=True)
         self.Slice = channel.unary_unary(
                 '/headgate.api.v1.MaintenanceService/Slice',
                 request_serializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.SliceRequest.SerializeToString,
@@ -189,6 +194,17 @@ class MaintenanceServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Alter(self, request, context):
+        """Adds columns, widens types, and lets columns be null (rule C7). No file is written anew: rows that are there are null in new
+        columns, and so are later ones that come without them. Channels end with MOVED, and go on when they are opened again; their
+        producers may send the columns of before. Retry: safe; a change that is made already is none.
+        Errors: SCHEMA (a column that is there with another type, one that is not there, a type that does not hold every older value),
+        TOO_LARGE (of a schema).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Slice(self, request, context):
         """Sets one file slice aside, so that it is not compacted and its rows are refused with SLICE_SET_ASIDE, or readmits it; and lists
         slices that are set aside or cannot be compacted. Retry: safe.
@@ -264,6 +280,11 @@ def add_MaintenanceServiceServicer_to_server(servicer, server):
                     servicer.ChangeVersion,
                     request_deserializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.ChangeVersionRequest.FromString,
                     response_serializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.ChangeVersionResponse.SerializeToString,
+            ),
+            'Alter': grpc.unary_unary_rpc_method_handler(
+                    servicer.Alter,
+                    request_deserializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.AlterRequest.FromString,
+                    response_serializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.AlterResponse.SerializeToString,
             ),
             'Slice': grpc.unary_unary_rpc_method_handler(
                     servicer.Slice,
@@ -530,6 +551,33 @@ class MaintenanceService(object):
             '/headgate.api.v1.MaintenanceService/ChangeVersion',
             headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.ChangeVersionRequest.SerializeToString,
             headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.ChangeVersionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Alter(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/headgate.api.v1.MaintenanceService/Alter',
+            headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.AlterRequest.SerializeToString,
+            headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.AlterResponse.FromString,
             options,
             channel_credentials,
             insecure,

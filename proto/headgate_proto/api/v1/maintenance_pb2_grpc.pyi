@@ -80,6 +80,13 @@ class MaintenanceServiceStub:
     Errors: INVALID_ARGUMENT (a version that is not written here, a table whose record keys another program would write differently
     in it), TABLE_QUARANTINED (another program has written to the table, or changed its version at the same moment).
     """
+    Alter: _grpc.UnaryUnaryMultiCallable[_maintenance_pb2.AlterRequest, _maintenance_pb2.AlterResponse]
+    """Adds columns, widens types, and lets columns be null (rule C7). No file is written anew: rows that are there are null in new
+    columns, and so are later ones that come without them. Channels end with MOVED, and go on when they are opened again; their
+    producers may send the columns of before. Retry: safe; a change that is made already is none.
+    Errors: SCHEMA (a column that is there with another type, one that is not there, a type that does not hold every older value),
+    TOO_LARGE (of a schema).
+    """
     Slice: _grpc.UnaryUnaryMultiCallable[_maintenance_pb2.SliceRequest, _maintenance_pb2.SliceResponse]
     """Sets one file slice aside, so that it is not compacted and its rows are refused with SLICE_SET_ASIDE, or readmits it; and lists
     slices that are set aside or cannot be compacted. Retry: safe.
@@ -147,6 +154,13 @@ class MaintenanceServiceAsyncStub(MaintenanceServiceStub):
     """Brings the table to another version of its format, in which all rows stay as they are. Channels stay open. Retry: safe.
     Errors: INVALID_ARGUMENT (a version that is not written here, a table whose record keys another program would write differently
     in it), TABLE_QUARANTINED (another program has written to the table, or changed its version at the same moment).
+    """
+    Alter: _aio.UnaryUnaryMultiCallable[_maintenance_pb2.AlterRequest, _maintenance_pb2.AlterResponse]  # type: ignore[assignment]
+    """Adds columns, widens types, and lets columns be null (rule C7). No file is written anew: rows that are there are null in new
+    columns, and so are later ones that come without them. Channels end with MOVED, and go on when they are opened again; their
+    producers may send the columns of before. Retry: safe; a change that is made already is none.
+    Errors: SCHEMA (a column that is there with another type, one that is not there, a type that does not hold every older value),
+    TOO_LARGE (of a schema).
     """
     Slice: _aio.UnaryUnaryMultiCallable[_maintenance_pb2.SliceRequest, _maintenance_pb2.SliceResponse]  # type: ignore[assignment]
     """Sets one file slice aside, so that it is not compacted and its rows are refused with SLICE_SET_ASIDE, or readmits it; and lists
@@ -266,6 +280,19 @@ class MaintenanceServiceServicer(metaclass=_abc_1.ABCMeta):
         """Brings the table to another version of its format, in which all rows stay as they are. Channels stay open. Retry: safe.
         Errors: INVALID_ARGUMENT (a version that is not written here, a table whose record keys another program would write differently
         in it), TABLE_QUARANTINED (another program has written to the table, or changed its version at the same moment).
+        """
+
+    @_abc_1.abstractmethod
+    def Alter(
+        self,
+        request: _maintenance_pb2.AlterRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_maintenance_pb2.AlterResponse, _abc.Awaitable[_maintenance_pb2.AlterResponse]]:
+        """Adds columns, widens types, and lets columns be null (rule C7). No file is written anew: rows that are there are null in new
+        columns, and so are later ones that come without them. Channels end with MOVED, and go on when they are opened again; their
+        producers may send the columns of before. Retry: safe; a change that is made already is none.
+        Errors: SCHEMA (a column that is there with another type, one that is not there, a type that does not hold every older value),
+        TOO_LARGE (of a schema).
         """
 
     @_abc_1.abstractmethod

@@ -222,6 +222,8 @@ def _stores_as(source: pa.DataType, target: pa.DataType) -> bool:
     """Widening that loses nothing, and the other Arrow forms of the same values."""
     if pat.is_null(source) or _wider_integer(source, target):
         return True
+    if pat.is_signed_integer(source):  # a double holds every integer of 32 bits, which a column of before its widening sends
+        return pat.is_float64(target) and source.bit_width <= 32
     if pat.is_time(source):
         return target == (pa.int32() if pat.is_time32(source) and source.unit == "ms" else pa.int64()) and source.unit in (
             "ms",

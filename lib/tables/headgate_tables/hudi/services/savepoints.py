@@ -93,7 +93,8 @@ def restore(table: TableContext, instant: str, *, plan_only: bool = False) -> Re
     if plan_only:
         return RestoreResult("", instant, tuple(undone), sum(map(len, data.values())), len(plans))
     started = table.log.next_time()
-    config = _groups_at(table, saved.point) if any(each.action == "replacecommit" for each in writes) else None
+    groups = _groups_at(table, saved.point) if any(each.action == "replacecommit" for each in writes) else {}
+    config = {**groups, **saved.config} or None
 
     def body(time: str) -> Restore:
         derived = [

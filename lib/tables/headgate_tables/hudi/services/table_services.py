@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
 from headgate_tables.face import owner
+from headgate_tables.face.altering import Alteration, AlterResult
 from headgate_tables.face.operation import Operation, OperationResult, Plan
 from headgate_tables.face.results import (
     ArchiveResult,
@@ -14,7 +15,7 @@ from headgate_tables.face.results import (
     SliceLogSize,
 )
 from headgate_tables.face.settings import TableSettings
-from headgate_tables.hudi.services import configuring, embedded, savepoints
+from headgate_tables.hudi.services import altering, configuring, embedded, savepoints
 from headgate_tables.hudi.services.maintaining import Maintainer
 from headgate_tables.hudi.services.planning import plans as planning
 from headgate_tables.hudi.services.planning import setting_aside
@@ -73,6 +74,7 @@ class TableServices(ABC):
         if not plan_only:
             self._maintainer.forget()
             self._restored()
+            self._context()  # which finds out that the definition has changed
         return result
 
     def configure(self, changes: Mapping[str, str | None]) -> TableSettings:
@@ -82,6 +84,18 @@ class TableServices(ABC):
         """
         self._maintainer.forget()
         return configuring.configure(self._context(), changes)
+
+    def alter(self, alteration: Alteration, *, plan_only: bool = False) -> AlterResult:
+        """Adds columns, widens types, and lets columns be null, while readers and other programs go on. Rewrites no file: older
+        rows are null in new columns, and those that are sent without them are, too.
+
+        ``plan_only``: returns what would change. Raises SchemaError for a change that some reader could not follow,
+        UnsupportedTypeError, TransactionError while a transaction is open.
+        """
+        result = altering.alter(self._context(), alteration, plan_only=plan_only)
+        if result.instant:
+            self._context()  # which finds out that the definition has changed
+        return result
 
     def set_aside(self, name: str, why: str = "") -> None:
         """Sets the file slice ``partition/file group`` aside: it is not compacted, and a cluster refuses its rows, so that damage
