@@ -24,8 +24,6 @@ from headgate_coordinator.tables.storage import TableStorage
 from headgate_runtime.world import World
 from headgate_tables.backoff import Backoff
 from headgate_tables.errors import DeposedError, OperatorNeeded, TableDroppedError, TablesError
-from headgate_tables.face.definition import Definition
-from headgate_tables.face.owner import Table
 
 PAUSES = Backoff(first=0.2, longest=5.0)
 """Between tries to open a table: each costs a few reads, and a fence when it succeeds (rule R5)."""
@@ -128,11 +126,7 @@ class Ownerships:
     async def _open(self, table: str) -> OwnedTable:
         adoption = self._state.adoptions.take_adoption(table)
 
-        def opened() -> tuple[Table, Definition]:
-            handle = self._storage.open_owned(table, self._leases.own.address, adoption)
-            return handle, self._storage.describe(table).definition
-
-        handle, definition = await self._blocking(opened)
+        handle, definition = await self._blocking(lambda: self._storage.open_owned(table, self._leases.own.address, adoption))
         metrics = self._metrics.for_table(table)
         metrics.fences.inc()
         _log.info("table owned", table=table, epoch=handle.epoch, channels=len(handle.channels))
