@@ -375,7 +375,7 @@ async def test_channels_are_listed_by_name_in_pages(tmp_path: Path, redis: str) 
     now = round(datetime.now(UTC).timestamp() * 1000)
     async with running_coordinator(tmp_path, redis) as before:
         url = (await before.create(T, SCHEMA, **OPTIONS)).url
-    with open_table(url) as table:
+    with open_table(url, take_over=True) as table:  # it may have had time to own the table
         table.own()
         table.win_offsets({name: ChannelRecord(1, number, "me", now + number) for number, name in enumerate(reversed(names))})
     async with running_coordinator(tmp_path, redis) as running:
