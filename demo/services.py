@@ -1,6 +1,7 @@
 """Settings of the demo's table services, small enough that a minute shows a day's work, and what the services did."""
 
 import asyncio
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -21,12 +22,15 @@ from headgate_tables.system import SystemIds
 SETTINGS = {
     "hoodie.compact.inline.max.delta.commits": "5",
     "headgate.compaction.first.delta.commits": "2",
-    "hoodie.clean.commits.retained": "3",
+    "hoodie.clean.commits.retained": "1",
     "headgate.clean.min.age": "10",
     "hoodie.keep.min.commits": "5",
     "hoodie.keep.max.commits": "8",
 }
-"""Settings of the demo's table. Replaced files stay for 10 s: longer than any observation of the witness takes."""
+"""Settings of the demo's table. Replaced files stay for 10 s: longer than any observation of the witness takes. One commit
+is retained: what the last compaction has replaced can be cleaned without another commit.
+"""
+_PATIENCE_S, _ASK_S = 60.0, 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,21 @@ async def _compact_all(address: str) -> None:
                     left = bool(answer.planned.plans)
                 elif any(plan.dropped for plan in answer.ended.plans):
                     return
+
+
+def clean(address: str, url: str) -> None:
+    """Returns once files were cleaned. A short run may be over before a replaced file is old enough, or before the owner has seen
+    the five commits that it waits for: then it cleans on request. Gives up after a minute. Raises HeadgateError.
+    """
+    asyncio.run(_clean(address, url))
+
+
+async def _clean(address: str, url: str) -> None:
+    end = time.monotonic() + _PATIENCE_S
+    async with aio.connect(address) as cluster:
+        while not what_services_did(url).cleaned and time.monotonic() < end:
+            await Maintenance(cluster, TABLE).clean()
+            await asyncio.sleep(_ASK_S)
 
 
 def what_services_did(url: str) -> Services:

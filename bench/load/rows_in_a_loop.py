@@ -69,8 +69,7 @@ def by_thread(address: str, table: str, feed: str, form: str, processes: Sequenc
             channel.upsert(row)
         thread = time.thread_time() - thread
         channel.flush("queryable")
-        used = Moment.now(processes) - begin
-    return {"rows": len(rows), "thread": thread, "wall": used.wall, "cpu": used.cpu}
+        return _used(len(rows), thread, Moment.now(processes) - begin)
 
 
 def by_coroutine(address: str, table: str, feed: str, form: str, processes: Sequence[int]) -> dict[str, float]:
@@ -85,8 +84,11 @@ async def _by_coroutine(address: str, table: str, rows: Sequence[object], proces
             await channel.upsert(row)
         thread = time.thread_time() - thread
         await channel.flush("queryable")
-        used = Moment.now(processes) - begin
-    return {"rows": len(rows), "thread": thread, "wall": used.wall, "cpu": used.cpu}
+        return _used(len(rows), thread, Moment.now(processes) - begin)
+
+
+def _used(rows: int, thread: float, used: Moment) -> dict[str, float]:
+    return {"rows": rows, "thread": thread, "wall": used.wall, "cpu": used.cpu}
 
 
 def by_duckdb(feed: str) -> dict[str, float]:

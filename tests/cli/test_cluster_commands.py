@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,7 +16,6 @@ import pytest
 
 import headgate as headgate_sdk
 from demo.dev_cluster import DevCluster
-from demo.ports import free_port
 from headgate.profiles import find_profile
 from headgate_cli.exits import ExitCode
 from headgate_cli.main import run
@@ -26,17 +24,9 @@ from support.processes import READY_S
 ROWS = 400_000
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
-    folder = tmp_path_factory.mktemp("dev")
-    with DevCluster((folder / "tables").as_uri(), folder / "logs", "500ms", free_port()) as running:
-        yield running
-
-
 @pytest.fixture
-def headgate(cluster: DevCluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Any:
+def headgate(connected: None, capsys: pytest.CaptureFixture[str]) -> Any:
     """Runs a command with --json; returns the exit code and what it said on stdout and stderr."""
-    monkeypatch.setenv("HEADGATE_CONNECT", cluster.address)
 
     def call(*arguments: str) -> tuple[int, list[dict[str, Any]], list[dict[str, Any]]]:
         code = run([*arguments, "--json"])

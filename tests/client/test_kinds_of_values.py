@@ -33,6 +33,7 @@ from support.every_kind import INFO, SCHEMA, SpotAttrs, SpotData, SpotModel, Spo
 NOON = dt.datetime(2026, 1, 2, 12, 30, 15, 123456, tzinfo=dt.UTC)
 MIDNIGHT = NOON.replace(tzinfo=None, hour=0, minute=0, second=0, microsecond=0)
 BERLIN = ZoneInfo("Europe/Berlin")
+ODD = dt.timezone(dt.timedelta(microseconds=250_123))
 IDENTITY = uuid.UUID("12345678-1234-5678-1234-567812345678")
 
 
@@ -113,6 +114,9 @@ ARRIVES: list[tuple[str, Any, Any]] = [
     ("ms", NOON.replace(microsecond=123000), NOON.replace(microsecond=123000)),
     ("us", NOON, NOON),
     ("us", NOON.astimezone(BERLIN), NOON),
+    ("us", NOON.astimezone(ODD), NOON),
+    ("ms", NOON.replace(microsecond=7000).astimezone(ODD), NOON.replace(microsecond=7000)),
+    ("moments", [NOON.astimezone(ODD), NOON.astimezone(BERLIN)], [NOON, NOON]),
     ("us", dt.datetime(2026, 10, 25, 2, 30, tzinfo=BERLIN, fold=1), dt.datetime(2026, 10, 25, 1, 30, tzinfo=dt.UTC)),
     ("us", dt.datetime(9999, 12, 31, 23, 59, 59, 999999, dt.UTC), dt.datetime(9999, 12, 31, 23, 59, 59, 999999, dt.UTC)),
     ("us", pd.Timestamp("2026-01-02T13:30:15.123456+01:00"), NOON),
@@ -199,6 +203,8 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("day", pd.Timestamp(1), "time of day"),
     ("day", "2026-01-02", "fromisoformat"),
     ("ms", NOON, "digits below the column's unit.*floor"),
+    ("ms", NOON.replace(microsecond=7000, tzinfo=ODD), "digits below the column's unit"),
+    ("us", dt.datetime.max.replace(tzinfo=dt.timezone(dt.timedelta(microseconds=-1))), "in UTC it is not within the years"),
     ("ms", np.datetime64("2026-01-02T12", "ms"), "no time zone"),
     ("us", 5, "number, and its unit.*fromtimestamp"),
     ("us", 5.0, "number, and its unit"),

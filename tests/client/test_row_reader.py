@@ -65,6 +65,7 @@ _edges: dict[str, list[Any]] = {
         dt.datetime.max.replace(tzinfo=dt.UTC),
         dt.datetime.min.replace(tzinfo=ZoneInfo("Asia/Tokyo")),
         dt.datetime.fromisoformat("2026-01-01"),
+        dt.datetime(2026, 1, 1, tzinfo=dt.timezone(dt.timedelta(microseconds=1))),
     ],
     "ms": [dt.datetime(2026, 1, 1, 0, 0, 0, 1_500, dt.UTC), dt.datetime(2026, 1, 1, 0, 0, 0, 2_000, dt.UTC)],
     "day": [dt.date.max, dt.date.min, dt.datetime.fromisoformat("2026-01-01")],

@@ -1,7 +1,6 @@
 """The owner alters its table: channels end, writers get the new columns, and a refused change touches nothing (rule C7)."""
 
-from collections.abc import AsyncIterator, Awaitable
-from pathlib import Path
+from collections.abc import Awaitable
 from typing import Any
 
 import grpc
@@ -13,27 +12,11 @@ from headgate_proto.api.v1 import maintenance_pb2 as api
 from headgate_proto.api.v1.maintenance_pb2_grpc import MaintenanceServiceStub
 from headgate_runtime.errors import from_call
 from headgate_tables.hudi import open_table
-from support.running_coordinator import Running, running_coordinator
-from support.scripted_writer import ScriptedWriter, scripted_writer
+from support.running_coordinator import Running, T
+from support.scripted_writer import ScriptedWriter
 from support.tables import SCHEMA, by_hudi_rs, rows
 
-T = "flights"
 GATE = pa.field("gate", pa.string())
-
-
-@pytest.fixture
-async def coordinator(tmp_path: Path, redis: str) -> AsyncIterator[Running]:
-    async with running_coordinator(tmp_path, redis) as running:
-        await running.create(T, SCHEMA, partition_by=["part"], ordering="ts", buckets=2)
-        await running.until(T, state="owned")
-        yield running
-
-
-@pytest.fixture
-async def writer(coordinator: Running) -> AsyncIterator[ScriptedWriter]:
-    async with scripted_writer(coordinator.address) as writer:
-        await writer.order(T, "attach")
-        yield writer
 
 
 def message(*fields: Any) -> bytes:

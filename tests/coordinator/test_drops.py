@@ -2,9 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Awaitable
 from pathlib import Path
-from typing import Any
 
 import grpc
 import pyarrow as pa
@@ -20,29 +18,12 @@ from headgate_tables.face.results import DropResult
 from headgate_tables.hudi import open_table
 from headgate_tables.hudi.services import dropping
 from headgate_tables.storage.store import Store
-from support.running_coordinator import Running, running_coordinator
+from support.running_coordinator import OPTIONS, Running, T, refused, running_coordinator
 from support.scripted_compactor import scripted_compactor
 from support.scripted_writer import ScriptedWriter, scripted_writer
 from support.tables import SCHEMA, rows
 
-T = "flights"
-OPTIONS: dict[str, Any] = {"partition_by": ["part"], "ordering": "ts", "buckets": 2}
 OTHER = pa.schema({"id": pa.int64(), "city": pa.string()})
-
-
-@pytest.fixture
-async def coordinator(tmp_path: Path, redis: str) -> AsyncIterator[Running]:
-    async with running_coordinator(tmp_path, redis) as running:
-        await running.create(T, SCHEMA, **OPTIONS)
-        await running.until(T, state="owned")
-        yield running
-
-
-@pytest.fixture
-async def writer(coordinator: Running) -> AsyncIterator[ScriptedWriter]:
-    async with scripted_writer(coordinator.address) as writer:
-        await writer.order(T, "attach")
-        yield writer
 
 
 async def described(coordinator: Running) -> tables_pb2.TableDescription:
@@ -55,12 +36,6 @@ async def drop(coordinator: Running, uuid: str, *, plan_only: bool = False) -> a
     request = api.DropRequest(table=T, table_uuid=uuid, plan_only=plan_only)
     answer: api.DropResponse = await MaintenanceServiceStub(coordinator.channel).Drop(request)
     return answer
-
-
-async def refused(call: Awaitable[Any]) -> errors_pb2.Error:
-    with pytest.raises(grpc.aio.AioRpcError) as failed:
-        await call
-    return from_call(failed.value)
 
 
 def folder_of(table: tables_pb2.TableDescription) -> Path:

@@ -1,12 +1,10 @@
 """What operators ask of a table's owner: over real gRPC, with a real table, Redis and writers."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import grpc
 import pytest
 
 from headgate import aio
@@ -14,45 +12,21 @@ from headgate_proto.api.v1 import errors_pb2, tables_pb2
 from headgate_proto.api.v1 import maintenance_pb2 as api
 from headgate_proto.api.v1.maintenance_pb2_grpc import MaintenanceServiceStub
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
-from headgate_runtime.errors import from_call
 from headgate_tables.commitlog.records import ChannelRecord
 from headgate_tables.errors import MissingFileError
 from headgate_tables.hudi import create_table, open_table
 from support.access import role, write_access
 from support.processes import READY_S
-from support.running_coordinator import Running, running_coordinator
+from support.running_coordinator import OPTIONS, Running, T, refused, running_coordinator
 from support.scripted_compactor import scripted_compactor
 from support.scripted_writer import ScriptedWriter, scripted_writer
 from support.tables import SCHEMA, notes, rows
 
-T = "flights"
-OPTIONS: dict[str, Any] = {"partition_by": ["part"], "ordering": "ts", "buckets": 2}
 COMMITS = "hoodie.compact.inline.max.delta.commits"
-
-
-@pytest.fixture
-async def coordinator(tmp_path: Path, redis: str) -> AsyncIterator[Running]:
-    async with running_coordinator(tmp_path, redis) as running:
-        await running.create(T, SCHEMA, **OPTIONS)
-        await running.until(T, state="owned")
-        yield running
-
-
-@pytest.fixture
-async def writer(coordinator: Running) -> AsyncIterator[ScriptedWriter]:
-    async with scripted_writer(coordinator.address) as writer:
-        await writer.order(T, "attach")
-        yield writer
 
 
 def owner(of: Running) -> Any:
     return MaintenanceServiceStub(of.channel)
-
-
-async def refused(call: Awaitable[Any]) -> errors_pb2.Error:
-    with pytest.raises(grpc.aio.AioRpcError) as failed:
-        await call
-    return from_call(failed.value)
 
 
 async def settings(coordinator: Running, **change: Any) -> dict[str, str]:
@@ -375,7 +349,7 @@ async def test_channels_are_listed_by_name_in_pages(tmp_path: Path, redis: str) 
     now = round(datetime.now(UTC).timestamp() * 1000)
     async with running_coordinator(tmp_path, redis) as before:
         url = (await before.create(T, SCHEMA, **OPTIONS)).url
-    with open_table(url) as table:
+    with open_table(url, take_over=True) as table:  # it may have had time to own the table
         table.own()
         table.win_offsets({name: ChannelRecord(1, number, "me", now + number) for number, name in enumerate(reversed(names))})
     async with running_coordinator(tmp_path, redis) as running:

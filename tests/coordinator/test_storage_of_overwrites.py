@@ -13,6 +13,7 @@ from headgate_tables import hudi
 from headgate_tables.errors import TableDroppedError
 from headgate_tables.face.owner import Table
 from headgate_tables.system import System
+from support.counting import CountingStore
 
 SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string())])
 
@@ -29,18 +30,31 @@ def test_an_owner_hands_out_the_file_groups_of_an_overwrite(monkeypatch: pytest.
     assert storage.describe("t").definition.groups == {}
     open_listed = TableStorage._open_listed
 
-    def overwritten_meanwhile(self: TableStorage, name: str, address: str = "") -> Table:
+    def overwritten_meanwhile(self: TableStorage, name: str, address: str = "") -> tuple[Table, str]:
         opened = open_listed(self, name, address)
         with hudi.open_table(url) as other:
             other.delete_partitions(["a"])
         return opened
 
     monkeypatch.setattr(TableStorage, "_open_listed", overwritten_meanwhile)
-    with storage.open_owned("t", "here:1"):
-        handed_out = storage.describe("t").definition.groups
+    owned, handed_out = storage.open_owned("t", "here:1")
+    with owned:
+        assert storage.describe("t").definition == handed_out
     with hudi.open_table(url) as later:
         assert later.definition is not None
-        assert handed_out == later.definition.groups != {}
+        assert handed_out.groups == later.definition.groups != {}
+
+
+def test_a_table_that_was_just_described_costs_one_request(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It has to be one: only the entry tells that the table is still the one of its name."""
+    world, system = World.real(), System.real()
+    settings = CoordinatorSettings(store=f"file://{tmp_path}", redis="redis://nowhere")
+    storage = TableStorage(settings, world, system, GuardedClock(system.clock, world.clock))
+    made = storage.create(NewTable("t", SCHEMA, ["id"], [], None, 2, False, False, 0))
+    counting = CountingStore(tmp_path)
+    monkeypatch.setattr(storage._catalog, "_store", counting)
+    assert storage.describe("t") == made
+    assert (counting.opened, counting.sized, counting.listed) == ([".headgate/tables/t"], [], [])
 
 
 def test_d8_a_table_that_was_made_again_is_described_at_once_by_another_coordinator(tmp_path: Path) -> None:
@@ -50,7 +64,7 @@ def test_d8_a_table_that_was_made_again_is_described_at_once_by_another_coordina
     wanted = NewTable("t", SCHEMA, ["id"], ["part"], None, 2, False, False, 0)
     old = here.create(wanted)
     assert there.describe("t") == old == there.list()[0][0]
-    with here.open_owned("t", "here:1") as table:
+    with here.open_owned("t", "here:1")[0] as table:
         here.drop("t", table, "ann")
     with pytest.raises(TableDroppedError):
         there.describe("t")
@@ -67,6 +81,6 @@ def test_d8_a_drop_and_a_creation_that_nobody_looked_between_are_seen(tmp_path: 
     wanted = NewTable("t", SCHEMA, ["id"], ["part"], None, 2, False, False, 0)
     here.create(wanted)
     there.describe("t")
-    with here.open_owned("t", "here:1") as table:
+    with here.open_owned("t", "here:1")[0] as table:
         here.drop("t", table, "ann")
     assert here.create(wanted).url == there.describe("t").url

@@ -6,26 +6,18 @@ from collections.abc import Awaitable
 from pathlib import Path
 from typing import Any
 
-import grpc
 import pyarrow as pa
 import pytest
 
 from headgate_coordinator.services import schemas
 from headgate_proto.api.v1 import errors_pb2
 from headgate_proto.api.v1 import tables_pb2 as api
-from headgate_runtime.errors import from_call
 from headgate_tables.hudi import create_table, open_table
 from support import schema_bombs
-from support.running_coordinator import running_coordinator
+from support.running_coordinator import refused, running_coordinator
 from support.tables import SCHEMA
 
 OPTIONS: dict[str, Any] = {"partition_by": ["part"], "ordering": "ts"}
-
-
-async def refused(call: Awaitable[Any]) -> errors_pb2.Error:
-    with pytest.raises(grpc.aio.AioRpcError) as failed:
-        await call
-    return from_call(failed.value)
 
 
 async def code(call: Awaitable[Any]) -> str:

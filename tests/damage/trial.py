@@ -135,7 +135,7 @@ class _Trial:
         """Reading first, since all that follows changes the table."""
         self.broken_pages = [str(file.relative_to(self._store)) for file in self._base_files() if has_broken_page(file)]
         with self._step("open"):
-            Catalog(str(self._store), None, System.real()).table_url(NAME)
+            Catalog(str(self._store), None, System.real()).entry(NAME)
         with self._step("scan") as step, self._table() as table:
             step.rows = text_of(table)
         with self._step("look") as step, self._table() as table:

@@ -32,7 +32,9 @@ _numbers = st.one_of(
     st.floats().map(np.float64),
 )
 _moments = st.datetimes(dt.datetime.fromisoformat("0002-01-01"), dt.datetime.fromisoformat("9998-01-01"))
-_zones = st.sampled_from([None, dt.UTC, dt.timezone(dt.timedelta(hours=-5, minutes=30))])
+_zones = st.sampled_from(
+    [None, dt.UTC, dt.timezone(dt.timedelta(hours=-5, minutes=30)), dt.timezone(dt.timedelta(microseconds=5))]
+)
 _times = st.one_of(
     st.builds(lambda moment, zone: moment.replace(tzinfo=zone), _moments, _zones),
     st.builds(lambda day, zone: dt.datetime.combine(day, dt.time(), zone), st.dates(), _zones),

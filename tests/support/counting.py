@@ -18,11 +18,14 @@ from support.handles import open_on
 
 
 class CountingStore(LocalStore):
-    """``opened``: files read whole or opened, ``ranges``: bytes read of opened ones, ``listed``: folders; in order."""
+    """``opened``: files read whole or opened, ``ranges``: bytes read of opened ones, ``sized``: files whose size was asked for,
+    ``listed``: folders; in order.
+    """
 
     def __init__(self, root: Path) -> None:
         super().__init__(str(root), SystemIds())
         self.opened: list[str] = []
+        self.sized: list[str] = []
         self.listed: list[str] = []
         self.ranges: list[tuple[int, int]] = []
 
@@ -34,6 +37,10 @@ class CountingStore(LocalStore):
         self.opened.append(path)
         return pa.PythonFile(_NotingFile(self._at(path), self.ranges), mode="r")
 
+    def size(self, path: str) -> int | None:
+        self.sized.append(path)
+        return super().size(path)
+
     def list_folder(self, folder: str, *, after: str | None = None, sizes: bool = False) -> FolderListing:
         self.listed.append(folder)
         return super().list_folder(folder, after=after, sizes=sizes)
@@ -42,6 +49,7 @@ class CountingStore(LocalStore):
     def forgetting(self) -> Iterator[None]:
         """Only what the block asks for is noted."""
         self.opened.clear()
+        self.sized.clear()
         self.listed.clear()
         self.ranges.clear()
         yield

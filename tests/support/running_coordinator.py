@@ -1,18 +1,21 @@
 """Coordinators that run in the test's own event loop, and a client of any coordinator."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import grpc
 import pyarrow as pa
+import pytest
 
 from headgate_coordinator.service import serve
 from headgate_coordinator.settings import CoordinatorSettings
+from headgate_proto.api.v1 import errors_pb2
 from headgate_proto.api.v1 import tables_pb2 as api
 from headgate_proto.api.v1.tables_pb2_grpc import TableServiceStub
+from headgate_runtime.errors import from_call
 from headgate_runtime.world import World
 from support.coordinator_steps import reported_steps
 from support.processes import READY_S
@@ -29,6 +32,11 @@ FAST: dict[str, float] = {
     "checkpoint_timeout": 90.0,
 }
 """Settings with which a test does not wait for long, and a busy machine loses neither a writer nor a lease; seconds."""
+
+T = "flights"
+"""The table that the fixture ``coordinator`` has made and owns."""
+OPTIONS: dict[str, Any] = {"partition_by": ["part"], "ordering": "ts", "buckets": 2}
+"""Of this table, which has the columns ``support.tables.SCHEMA``."""
 
 
 class Client:
@@ -83,6 +91,13 @@ class Running(Client):
         assert error is not None, "it ended without an error"
         self.failure_known = True
         return error
+
+
+async def refused(call: Awaitable[Any]) -> errors_pb2.Error:
+    """The error with which the call is refused."""
+    with pytest.raises(grpc.aio.AioRpcError) as failed:
+        await call
+    return from_call(failed.value)
 
 
 @asynccontextmanager

@@ -206,6 +206,25 @@ def test_a_skip_of_a_client_that_does_not_say_where_it_stands_is_taken() -> None
     assert Hold("c", 1, 1, 5).take_skip(None, 9) is not None
 
 
+def test_where_a_skip_leads_no_rows_wait_and_rows_that_are_taken_back_wait_no_more() -> None:
+    """A skip may lead anywhere: the marker of a loaded file moves by 2**40 offsets."""
+    hold = Hold("c", 1, 1, 0)
+    (first,) = taken(hold, 3)
+    skip = hold.take_skip(3, 1 << 40)
+    assert skip is not None
+    assert hold.lag == 3
+    hold.mark_routed(first)
+    hold.mark_routed(skip)
+    assert hold.note_barrier(1) == 1 << 40
+    assert hold.lag == 3
+    hold.mark_durable(1)
+    assert hold.lag == 0
+    second, _ = taken(hold, (1 << 40) + 1, (1 << 40) + 2)
+    assert hold.lag == 2
+    hold.refuse_taken(second, BAD)
+    assert hold.lag == 0
+
+
 def test_the_end_drops_what_is_not_under_way_and_keeps_what_is() -> None:
     hold = Hold("c", 1, 1, 0)
     first, second = taken(hold, 1, 2)

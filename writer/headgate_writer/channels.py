@@ -60,6 +60,7 @@ class Hold:
         self.incarnation = incarnation
         self.committed_at_open = committed
         self.accepted = self._taken = self._noted = self._durable = self._queryable = committed
+        self._with_rows = committed
         self.in_flight = 0
         self.wake: Callable[[], None] = _no_listener
         self._stopped = False
@@ -150,6 +151,7 @@ class Hold:
             self.in_flight -= later.wire_bytes
             self._answer_refused(later.offset, later.refusal or _after_failed(self.accepted))
         self._waiting.clear()
+        self._with_rows = min(self._with_rows, self.accepted)
         self._taken = self.accepted
         self._stopped = True
         self.wake()
@@ -221,12 +223,14 @@ class Hold:
 
     @property
     def lag(self) -> int:
-        """Offsets from the last durable to the last taken."""
-        return self._taken - self._durable
+        """Offsets from the last durable to the last taken that has rows: where a skip leads, no rows wait."""
+        return max(0, self._with_rows - self._durable)
 
     def _take(self, entry: Entry) -> Entry:
         self._taken = entry.offset
         self._stopped = False
+        if entry.batch is not None:
+            self._with_rows = entry.offset
         self._waiting.append(entry)
         return entry
 

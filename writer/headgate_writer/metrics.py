@@ -81,7 +81,7 @@ class WriterMetrics(Collector):
         channels = GaugeMetricFamily("headgate_writer_channels", "Channels held now", labels=["table"])
         lag = GaugeMetricFamily(
             "headgate_writer_channel_lag_offsets",
-            "Offsets taken and not durable; of all channels beyond 1,000 the most",
+            "Offsets up to the last row taken, and not durable; of all channels beyond 1,000 the most",
             labels=["table", "channel"],
         )
         for table in self._tables.attached():

@@ -8,6 +8,7 @@ from typing import TypeVar
 import structlog
 
 from headgate_coordinator.core.compactions import CompactionPolicy
+from headgate_coordinator.core.events import SliceFigures
 from headgate_coordinator.core.policy import CheckpointPolicy
 from headgate_coordinator.core.table_coordinator import TableCoordinator
 from headgate_coordinator.leadership.coordinator_state import CoordinatorState, TableTrouble
@@ -126,19 +127,19 @@ class Ownerships:
         return owned.ended_by_request
 
     async def _open(self, table: str) -> OwnedTable:
+        """Fences the table; all that blocks is done in one call, so that nothing is awaited between the fence and ``run``."""
         adoption = self._state.adoptions.take_adoption(table)
 
-        def opened() -> tuple[Table, Definition]:
-            handle = self._storage.open_owned(table, self._leases.own.address, adoption)
-            return handle, self._storage.describe(table).definition
+        def opened() -> tuple[Table, Definition, SliceFigures]:
+            handle, definition = self._storage.open_owned(table, self._leases.own.address, adoption)
+            return handle, definition, read_slice_figures(handle)
 
-        handle, definition = await self._blocking(opened)
+        handle, definition, limits = await self._blocking(opened)
         metrics = self._metrics.for_table(table)
         metrics.fences.inc()
         _log.info("table owned", table=table, epoch=handle.epoch, channels=len(handle.channels))
         clock = self._world.clock
         target = OrderTarget.of(table, handle.epoch, handle.url, definition, restored=handle.restored)
-        limits = await self._blocking(lambda: read_slice_figures(handle))
         core = TableCoordinator(handle.epoch, handle.channels, self._policy, definition.key_groups, clock.monotonic(), limits)
         return OwnedTable(
             target,
@@ -154,4 +155,14 @@ class Ownerships:
         )
 
     async def _blocking(self, work: Callable[[], _T]) -> _T:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+        """Returns the result of ``work``. When it is cancelled it ends after work that has begun: that cannot be stopped and may
+        win a fence, and a table whose lease is free by then may have another owner, which is fenced for nothing (rule R5).
+        """
+        submitted = self._threads.submit(work)
+        result = asyncio.wrap_future(submitted)
+        try:
+            return await asyncio.shield(result)
+        except asyncio.CancelledError:
+            if not submitted.cancel():
+                await asyncio.wait([result])
+            raise

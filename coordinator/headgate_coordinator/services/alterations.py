@@ -51,7 +51,7 @@ class Alterations:
 
         def alter(table: Table) -> api.AlterResponse:
             altered = answers.altered(table, table.alter(alteration))
-            self._storage.note_description(table.name, table)
+            self._storage.note_change(table.name)
             return altered
 
         # Planned first: a request that changes nothing, or that is refused, must not end channels.

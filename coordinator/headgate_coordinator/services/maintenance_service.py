@@ -190,7 +190,7 @@ class MaintenanceService(StorageCalls, rpc.MaintenanceServiceServicer):
 
         def call(table: Table) -> api.ChangeVersionResponse:
             change = table.change_version(request.table_version)
-            self._storage.note_description(request.table, table)
+            self._storage.note_change(request.table)
             return api.ChangeVersionResponse(before=change.before)
 
         return await _asked(owned.call_table(call))

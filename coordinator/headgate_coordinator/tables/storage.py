@@ -1,8 +1,8 @@
 """The tables of the cluster's store: list, create, describe, open as owner. Calls block, so they run on threads."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import pyarrow as pa
 import structlog
@@ -58,6 +58,14 @@ class NewTable:
     creator: str = ""
 
 
+class _Kept(NamedTuple):
+    """``place``: of the table's entry; another table of the name has another one (rule D8). ``until``: monotonic seconds."""
+
+    place: str
+    until: float
+    table: DescribedTable
+
+
 class TableStorage:
     """Every method raises TablesError. Definitions are kept for DESCRIBED_S: adoptions and overwrites are rare."""
 
@@ -68,21 +76,22 @@ class TableStorage:
         self._guard = guard
         self._system = replace(system, clock=guard)
         self._catalog = Catalog(settings.store, self._options, self._system)
-        self._described: dict[str, tuple[float, DescribedTable]] = {}
-        self._places: dict[str, str] = {}
+        self._kept: dict[str, _Kept] = {}
 
     def table_names(self) -> list[str]:
         """Returns the names of all tables, sorted."""
+        return sorted(self._places())
+
+    def _places(self) -> Mapping[str, str]:
+        """Where the entry of each table lies now, by name; costs a listing."""
         places = self._catalog.places()
-        for gone in self._described.keys() - places:
-            self._described.pop(gone, None)
-        for name, place in places.items():
-            self._note_place(name, place)
-        return sorted(places)
+        for gone in self._kept.keys() - places:
+            self._kept.pop(gone, None)
+        return places
 
     def creator(self, name: str) -> str:
         """Returns the principal that made the table; empty: it is not known. Costs a read."""
-        return self._catalog.creator(name)
+        return self._catalog.entry(name).creator
 
     def test_store(self) -> None:
         """Tests that tables can be created. Raises UnsafeStoreError if none ever can."""
@@ -91,21 +100,18 @@ class TableStorage:
     def describe(self, name: str) -> DescribedTable:
         """Returns one table. Raises NotATableError for a name without an entry, TableGoneError for an entry without its table,
         TableDroppedError.
+
+        Costs a read also when the table is kept: another coordinator may have dropped it, and made another one of its name.
         """
-        self._note_place(name, self._catalog.place(name))
-        return self._describe_here(name)
+        return self._described(name, self._catalog.entry(name).place)
 
-    def _note_place(self, name: str, place: str) -> None:
-        """Another coordinator may have dropped the table, and made one of its name at another place (rule D8)."""
-        if self._places.get(name) != place:
-            self._described.pop(name, None)
-            self._places[name] = place
-
-    def _describe_here(self, name: str) -> DescribedTable:
-        until, found = self._described.get(name, (0.0, None))
-        if found is None or until < self._world.clock.monotonic():
-            found = self._describe(self._open_listed(name), name)
-        return found
+    def _described(self, name: str, place: str) -> DescribedTable:
+        """As ``describe``, for a table whose entry lies in this place."""
+        kept = self._kept.get(name)
+        if kept is not None and kept.place == place and kept.until >= self._world.clock.monotonic():
+            return kept.table
+        table, place = self._open_listed(name)
+        return self._keep(table, name, place)
 
     def list(self) -> tuple[list[DescribedTable], list[str]]:
         """Returns all tables by name, and the names of tables that cannot be described now, such as one whose folder is gone. One
@@ -113,9 +119,9 @@ class TableStorage:
         """
         described: list[DescribedTable] = []
         unreadable: list[str] = []
-        for name in self.table_names():
+        for name, place in sorted(self._places().items()):
             try:
-                described.append(self._describe_here(name))
+                described.append(self._described(name, place))
             except TableDroppedError:
                 continue
             except TablesError as error:
@@ -133,7 +139,7 @@ class TableStorage:
         check_name(wanted.name)
         listed = wanted.name in self._catalog.names()
         if listed:
-            url, place = self._url_of_listed(wanted.name), self._catalog.place(wanted.name)
+            url, place = self._where_listed(wanted.name)
         else:
             place = self._catalog.place_of_new(wanted.name)
             url = self._url_of_new(place)
@@ -155,9 +161,9 @@ class TableStorage:
         )
         if not listed:
             self._catalog.add(wanted.name, place, wanted.creator)
-        return self._describe(table, wanted.name)
+        return self._keep(table, wanted.name, place)
 
-    def open_owned(self, name: str, address: str, adoption: RunService | None = None) -> Table:
+    def open_owned(self, name: str, address: str, adoption: RunService | None = None) -> tuple[Table, Definition]:
         """Opens and fences the table. ``address``: where programs that find the table owned can connect.
 
         ``adoption``: a request to run before the table is owned. Raises TableDroppedError for a table that was dropped, after all
@@ -166,24 +172,24 @@ class TableStorage:
         try:
             if adoption is not None:
                 self._adopt(name, address, adoption)
-            table = self._open_listed(name, address)
+            table, place = self._open_listed(name, address)
         except TableDroppedError:
             self.finish_drop(name)
             raise
-        self._describe(table, name)
+        described = self._keep(table, name, place)
         table.own()
-        self._describe(table, name)  # the owner before may have changed its file groups since it was opened
+        described = self._keep(table, name, place)  # the owner before may have changed its file groups since it was opened
         if self._guard.status().witnessed:  # an unwitnessed clock may be far ahead, and forget every channel
             forget_idle_channels(table, self._guard.now_ms() - self._retention_ms)
-        return table
+        return table, described.definition
 
-    def note_description(self, name: str, table: Table) -> None:
-        """From now on ``describe`` returns what this handle of the table's owner says."""
-        self._describe(table, name)
+    def note_change(self, name: str) -> None:
+        """The table's owner has changed its definition or its version: the next ``describe`` reads it again."""
+        self._kept.pop(name, None)
 
     def read(self, name: str, call: Callable[[Table], _T]) -> _T:
         """Returns the result of ``call`` on a handle of its own. Raises as ``describe``, and what ``call`` raises."""
-        with self._open_listed(name) as table:
+        with self._open_listed(name)[0] as table:
             return call(table)
 
     def drop(self, name: str, table: Table, by: str) -> DropResult:
@@ -191,22 +197,22 @@ class TableStorage:
 
         After an error the table may be dropped already; the next one to open it goes on.
         """
-        place = self._catalog.place(name)
-        self._described.pop(name, None)
+        place = self._catalog.entry(name).place
+        self._kept.pop(name, None)
         done = table.drop(by)
         self._forget(place, done)
         return done
 
     def finish_drop(self, name: str) -> None:
         """Deletes what is left of a dropped table. Does nothing when nothing is left. Raises TablesError: some is left, still."""
-        self._described.pop(name, None)
+        self._kept.pop(name, None)
         try:
-            place, url = self._catalog.place(name), self._catalog.table_url(name)
+            entry = self._catalog.entry(name)
         except NotATableError:
             return
-        done = finish_drop(url, storage_options=self._options, system=self._system)
+        done = finish_drop(entry.url, storage_options=self._options, system=self._system)
         if done is not None:
-            self._forget(place, done)
+            self._forget(entry.place, done)
             _log.info("a dropped table is deleted", table=name, dropped=done.time, by=done.by, left=done.left_count)
 
     def dropped(self, name: str) -> DroppedTable | None:
@@ -229,18 +235,20 @@ class TableStorage:
 
     def _adopt(self, name: str, address: str, adoption: RunService) -> None:
         try:
-            table = self._open_listed(name, address)
+            table, _ = self._open_listed(name, address)
         except BaseException as error:  # whatever it is: the caller waits for an answer
             adoption.failed(error)
             raise
         with table:
             adoption.run(table)
 
-    def _url_of_listed(self, name: str) -> str:
+    def _where_listed(self, name: str) -> tuple[str, str]:
+        """Returns the url of a table with an entry, and the place of the entry."""
         try:
-            return self._open_listed(name).url
+            table, place = self._open_listed(name)
         except TableDroppedError as error:
             raise TableDroppedError(f"{error.message}, and its files are still being deleted", fix=error.fix) from error
+        return table.url, place
 
     def why_gone(self, name: str) -> TableGoneError | None:
         """Returns the error if the folder of a table with an entry is gone. Returns None for any other error of the table."""
@@ -252,41 +260,37 @@ class TableStorage:
             return None
         return None
 
-    def _open_listed(self, name: str, address: str = "") -> Table:
-        """Opens a table with an entry. ``address``: where the handle's owner can be reached; without it the table is only read.
+    def _open_listed(self, name: str, address: str = "") -> tuple[Table, str]:
+        """Opens a table with an entry, and returns the entry's place, too. ``address``: where the handle's owner can be reached;
+        without it the table is only read.
 
         Raises TableGoneError.
         """
-        url = self._catalog.table_url(name)
+        place, url, _ = self._catalog.entry(name)
         try:
-            if address:
-                return self._open(url, address)
-            return open_table(url, storage_options=self._options, system=self._system)
+            return self._open(url, address), place
         except TableDroppedError:
             raise
         except NotATableError as error:
             raise TableGoneError(
                 f"{url} holds no table any more",
                 fix="Move the table's folder back, or mount its disk; then the table goes on by itself. To forget the table for "
-                f"good, delete {self._catalog.entry_url(name)}.",
+                f"good, delete {self._catalog.entry_url(place)}.",
             ) from error
 
     def _open(self, url: str, address: str) -> Table:
-        return open_table(
-            url,
-            storage_options=self._options,
-            system=self._system,
-            owner=OwnerProcess("cluster", self._system.host, self._system.pid, address),
-        )
+        owner = OwnerProcess("cluster", self._system.host, self._system.pid, address) if address else None
+        return open_table(url, storage_options=self._options, system=self._system, owner=owner)
 
-    def _describe(self, table: Table, name: str) -> DescribedTable:
+    def _keep(self, table: Table, name: str, place: str) -> DescribedTable:
+        """Describes the table, and keeps that for DESCRIBED_S."""
         if table.definition is None:
             raise UnsupportedTableError(
                 f"{table.url} has an entry, but was not made by this library",
                 fix="Stop the program that made it and run `headgate table adopt`, or remove the entry.",
             )
         described = DescribedTable(name, table.url, table.definition, table.format_version)
-        self._described[name] = self._world.clock.monotonic() + DESCRIBED_S, described
+        self._kept[name] = _Kept(place, self._world.clock.monotonic() + DESCRIBED_S, described)
         return described
 
     def _url_of_new(self, place: str) -> str:

@@ -74,7 +74,8 @@ class ChannelSummary:
     """A channel that a table remembers. ``committed_offset``: rows up to it are committed; ``principal``: who may open it.
 
     ``incarnation``: each new producer has a higher one. ``last_used``: when its newest rows were committed or its newest
-    producer came, in UTC. ``lag``: offsets above the committed one that a writer has taken, by its last heartbeat.
+    producer came, in UTC. ``lag``: offsets from the committed one to the last row that a writer has taken, by its last
+    heartbeat.
     """
 
     name: str

@@ -40,15 +40,15 @@ _MOST_DIGITS = 38
 """Of Arrow's decimals."""
 _MOST_CLASSES = 256
 """Of rows whose readers are kept: some programs make a class for each query."""
-_ZONES = frozenset((datetime.timezone, zoneinfo.ZoneInfo))
-"""Classes of zones that Arrow can ask for every moment."""
 _UNCERTAIN = (KeyError, AttributeError, TypeError, ValueError, ArithmeticError)
 """What reading a row raises that lacks columns, has others, or holds values of types that the format has not."""
 _NAMES: dict[str, object] = {
     "date": datetime.date,
     "datetime": datetime.datetime,
     "Decimal": decimal.Decimal,
-    "zones": _ZONES,
+    "utc": datetime.UTC,
+    "timezone": datetime.timezone,
+    "ZoneInfo": zoneinfo.ZoneInfo,
     "large": _LARGE,
     **{f"high{count}": decimal.Decimal(1).scaleb(count) for count in range(39)},
     **{f"low{count}": decimal.Decimal(-1).scaleb(count) for count in range(39)},
@@ -239,9 +239,16 @@ def _condition_of_values(fit: Fit, kind: pa.DataType, value: str) -> str:
             return f"type({value}) is date"
         case time_fitting.Timestamps() if fit.has_zone and fit.unit != "ns":
             whole = f" and {value}.microsecond % {fit.step} == 0" if fit.step > 1 else ""
-            return f"type({value}) is datetime and type({value}.tzinfo) in zones{whole}"
+            return f"type({value}) is datetime and {_condition_of_zones(value)}{whole}"
         case _:
             return "False"
+
+
+def _condition_of_zones(value: str) -> str:
+    """Zones that Arrow can ask for every moment, and that are whole seconds away from UTC: it cuts off what is below."""
+    zone = f"{value}.tzinfo"
+    fixed = f"type({zone}) is timezone and not {value}.utcoffset().microseconds"
+    return f"({zone} is utc or type({zone}) is ZoneInfo or {fixed})"
 
 
 def _condition_of_decimals(fit: fitting.Decimals, value: str) -> str:

@@ -5,6 +5,7 @@ import decimal
 import operator
 from collections.abc import Sequence
 from typing import Any, cast
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
@@ -50,7 +51,7 @@ class Timestamps(Scalars):
         present = [value for value in values if value is not None]
         if self.step > 1 and any(microsecond % self.step for microsecond in map(_GETS_MICROSECOND, present)):
             return False
-        return self.has_zone and None not in map(_GETS_ZONE, present)
+        return self.has_zone and _have_whole_offsets(cast("list[datetime.datetime]", present))
 
     def converted(self, value: object) -> object:
         value = _datetime_of(value)
@@ -70,14 +71,33 @@ class Timestamps(Scalars):
                 return super().converted(value)
 
     def _checked(self, value: datetime.datetime) -> datetime.datetime:
-        if self.has_zone and value.utcoffset() is None:
+        offset = value.utcoffset()
+        if self.has_zone and offset is None:
             raise UnfitValueError("it has no time zone", _NAIVE)
-        if not self.has_zone and value.utcoffset() is not None:
+        if not self.has_zone and offset is not None:
             raise UnfitValueError("it has a time zone, and the column has none", "Give value.replace(tzinfo=None).")
+        if offset is not None and offset.microseconds:
+            value = _in_utc(value)
         if _nanoseconds(value) or value.microsecond % self.step:
             raise UnfitValueError("it has digits below the column's unit", f'Give pandas.Timestamp(value).floor("{self.unit}").')
         to_python = getattr(value, "to_pydatetime", None)
         return cast("datetime.datetime", to_python()) if to_python else value
+
+
+def _have_whole_offsets(values: Sequence[datetime.datetime]) -> bool:
+    """Whether all have a zone, and are whole seconds away from UTC: Arrow cuts off what is below."""
+    zones = {id(zone): zone for zone in map(_GETS_ZONE, values)}
+    if all(zone is datetime.UTC or type(zone) is ZoneInfo for zone in zones.values()):
+        return True
+    offsets = [value.utcoffset() for value in values]
+    return all(offset is not None and not offset.microseconds for offset in offsets)
+
+
+def _in_utc(value: datetime.datetime) -> datetime.datetime:
+    try:
+        return value.astimezone(datetime.UTC)
+    except OverflowError as error:
+        raise UnfitValueError("in UTC it is not within the years 1 to 9999", "Give another moment.") from error
 
 
 def _datetime_of(value: object) -> object:

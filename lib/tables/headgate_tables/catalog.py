@@ -52,7 +52,17 @@ class DroppedTable(NamedTuple):
     drop: DropRecord
 
 
-class _Entry(NamedTuple):
+class CatalogEntry(NamedTuple):
+    """A table's entry. ``place``: where it lies; ``url``: of the table, for ``open_table``; ``creator``: the principal that made
+    the table; empty: not known.
+    """
+
+    place: str
+    url: str
+    creator: str
+
+
+class _Content(NamedTuple):
     path: str
     creator: str
 
@@ -76,7 +86,7 @@ class Catalog:
         return sorted(self.places())
 
     def places(self) -> dict[str, str]:
-        """Where the entry of each table lies now, by name, as ``place`` says it; one listing. Raises as ``names``."""
+        """Where the entry of each table lies now, by name; one listing. Raises as ``names``."""
         numbers: dict[str, list[int]] = {}
         for each in self._store.list_folder(FOLDER).files:
             if (read := _read_place(each)) is not None:
@@ -116,32 +126,32 @@ class Catalog:
         entry = {"format": FORMAT, "path": path} | ({"creator": creator} if creator else {})
         content = json.dumps(entry, ensure_ascii=False).encode()
         outcome = create_for_certain(self._store, self._system.clock, f"{FOLDER}/{place}", content, durable=True)
-        if outcome is Outcome.EXISTS and (found := self._entry_at(place).path) != path:
-            raise TableExistsError(f"{name} is there already, in {found}", fix="Choose another name.")
+        if outcome is Outcome.EXISTS:
+            found = self._read(place)
+            if found is None:
+                raise self._missing(name)
+            if found.path != path:
+                raise TableExistsError(f"{name} is there already, in {found.path}", fix="Choose another name.")
 
-    def table_url(self, name: str) -> str:
-        """The address for ``open_table``. Raises OptionError for an invalid name, NotATableError for one without an entry,
-        TableDroppedError when there was one, CorruptFileError, UnsupportedTableError.
+    def entry(self, name: str) -> CatalogEntry:
+        """The table's entry: one read, and a listing and a second read for a name whose first table was dropped.
+
+        Raises OptionError for an invalid name, NotATableError for one without an entry, TableDroppedError when there was one,
+        CorruptFileError, UnsupportedTableError, StoreUnavailableError.
         """
         check_name(name)
-        path = self._entry(name).path
-        return f"{self._store.url}/{quote(path) if self._is_file else path}"
+        place, found = name, self._read(name)
+        if found is None and (numbers := self._places(FOLDER, name)) and numbers[-1] > 1:
+            place = f"{name}~{numbers[-1]}"
+            found = self._read(place)
+        if found is None:
+            raise self._missing(name)
+        path = quote(found.path) if self._is_file else found.path
+        return CatalogEntry(place, f"{self._store.url}/{path}", found.creator)
 
-    def creator(self, name: str) -> str:
-        """The principal that made the table; empty: not known. Raises as ``table_url``, and StoreUnavailableError."""
-        check_name(name)
-        return self._entry(name).creator
-
-    def entry_url(self, name: str) -> str:
-        """Where the entry of the table lies; deleting it makes the catalog forget the table."""
-        return f"{self._store.url}/{FOLDER}/{self._place(name)}"
-
-    def place(self, name: str) -> str:
-        """Where the table's entry lies now. Raises NotATableError, TableDroppedError."""
-        check_name(name)
-        place = self._place(name)
-        self._entry_at(place)
-        return place
+    def entry_url(self, place: str) -> str:
+        """The address of the entry in this place; deleting it makes the catalog forget the table."""
+        return f"{self._store.url}/{FOLDER}/{place}"
 
     def dropped(self, name: str) -> DroppedTable | None:
         """The newest table of this name that was dropped; None when none ever was. Raises CorruptFileError."""
@@ -164,32 +174,24 @@ class Catalog:
         create_for_certain(self._store, self._system.clock, f"{DROPPED}/{place}", encoded, durable=True)
         self._store.delete([f"{FOLDER}/{place}"])
 
-    def _entry(self, name: str) -> _Entry:
-        return self._entry_at(self._place(name))
-
-    def _place(self, name: str) -> str:
-        """The first place of the name, unless only a later one has an entry."""
-        if self._store.size(f"{FOLDER}/{name}") is not None:
-            return name
-        numbers = self._places(FOLDER, name)
-        return f"{name}~{numbers[-1]}" if numbers and numbers[-1] > 1 else name
-
     def _places(self, folder: str, name: str) -> list[int]:
         """Numbers of the places of the name that the folder has, sorted; its first one is 1."""
         found = (_read_place(each) for each in self._store.list_folder(folder).files if each.startswith(name))
         return sorted(place[1] for place in found if place is not None and place[0] == name)
 
-    def _entry_at(self, place: str) -> _Entry:
+    def _read(self, place: str) -> _Content | None:
+        """What the entry in this place says; None where there is none."""
         try:
             data = self._store.get(f"{FOLDER}/{place}").to_pybytes()
-        except FileNotFoundError as error:
-            name = place.partition("~")[0]
-            if (dropped := self.dropped(name)) is not None:
-                raise dropped_error(dropped.drop) from error
-            raise NotATableError(
-                f"there is no table {name} under {self._store.url}", fix="Check the name, or create the table."
-            ) from error
-        return _decode(data, f"{self._store.url}/{FOLDER}/{place}")
+        except FileNotFoundError:
+            return None
+        return _decode(data, self.entry_url(place))
+
+    def _missing(self, name: str) -> NotATableError:
+        """The error for a name without an entry."""
+        if (dropped := self.dropped(name)) is not None:
+            return dropped_error(dropped.drop)
+        return NotATableError(f"there is no table {name} under {self._store.url}", fix="Check the name, or create the table.")
 
 
 def _read_place(text: str) -> tuple[str, int] | None:
@@ -215,7 +217,7 @@ def _decode_dropped(data: bytes, where: str) -> DroppedTable:
     return DroppedTable(table, epoch, DropRecord(time, by))
 
 
-def _decode(data: bytes, where: str) -> _Entry:
+def _decode(data: bytes, where: str) -> _Content:
     try:
         content = json.loads(data)
         if content["format"] > FORMAT:
@@ -229,7 +231,7 @@ def _decode(data: bytes, where: str) -> _Entry:
             f"{where} names no folder, or a creator that is no text",
             fix="Restore it from a copy, or delete it and add the table again.",
         ) from error
-    return _Entry(str(path), creator)
+    return _Content(str(path), creator)
 
 
 def _check_path(path: str) -> None:

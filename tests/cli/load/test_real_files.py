@@ -3,14 +3,11 @@
 import datetime as dt
 import math
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from demo.dev_cluster import DevCluster
-from demo.ports import free_port
 from headgate_cli.exits import ExitCode
 from support.readers import read_by_hudi_rs, without_meta
 from support.real_files.case import RealFile, Rows
@@ -19,22 +16,12 @@ from support.real_files.jsons import JSONS
 from support.real_files.typed_files import TYPED
 from support.tiers import slow_but
 
+pytestmark = pytest.mark.usefixtures("connected")
+
 FILES: dict[str, RealFile] = {
     f"{kind}: {name}": case for kind, cases in (("CSV", CSVS), ("JSON", JSONS), ("types", TYPED)) for name, case in cases.items()
 }
 FAST = {"CSV: Excel, semicolons and a byte order mark", "JSON: Debezium's changes", "types: Spark's folder with days"}
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
-    folder = tmp_path_factory.mktemp("dev")
-    with DevCluster((folder / "tables").as_uri(), folder / "logs", "500ms", free_port()) as running:
-        yield running
-
-
-@pytest.fixture(autouse=True)
-def connected(cluster: DevCluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HEADGATE_CONNECT", cluster.address)
 
 
 def plain(value: Any) -> Any:

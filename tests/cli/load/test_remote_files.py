@@ -23,6 +23,7 @@ from headgate_tables.errors import TablesError
 from headgate_tables.storage.open import open_store
 from headgate_tables.system import SystemIds
 from support.azurite import azurite
+from support.counting import CountingStore
 from support.readers import read_by_hudi_rs, without_meta
 from support.s3 import S3Endpoint, real_s3
 
@@ -89,6 +90,19 @@ def bucket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Endpoint]:
 )
 def test_an_address_names_the_objects_that_a_path_would_name(argument: str, keys: list[str], bucket: S3Endpoint) -> None:
     assert [file.address for file in remote_files(argument, bucket.options)] == [f"s3://files/{key}" for key in keys]
+
+
+@pytest.mark.parametrize("key", ["in", "in/**", "in/a.csv"])
+def test_sizes_come_with_the_list_of_a_bucket(key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request for each object would take minutes for many thousands. The argument itself is asked for: it may be an object."""
+    (tmp_path / "in" / "b").mkdir(parents=True)
+    (tmp_path / "in" / "a.csv").write_text(CSV)
+    (tmp_path / "in" / "b" / "b.csv").write_text("id\n1\n")
+    store = CountingStore(tmp_path)
+    monkeypatch.setattr("headgate_cli.load.remote.open_store", lambda *_: store)
+    found = remote_files(f"s3://files/{key}", None)
+    assert [file.size for file in found] == ([len(CSV)] if key == "in/a.csv" else [len(CSV), len("id\n1\n")])
+    assert store.sized == [key]
 
 
 @pytest.mark.parametrize("argument", ["s3://files/none.csv", "s3://files/none/*.csv", "s3://files/none/"])

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,23 +15,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from demo.dev_cluster import DevCluster
-from demo.ports import free_port
 from headgate_cli.exits import ExitCode
 from support.readers import read_by_hudi_rs, without_meta
 
+pytestmark = pytest.mark.usefixtures("connected")
+
 ROWS = 300_000
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
-    folder = tmp_path_factory.mktemp("dev")
-    with DevCluster((folder / "tables").as_uri(), folder / "logs", "500ms", free_port()) as running:
-        yield running
-
-
-@pytest.fixture(autouse=True)
-def connected(cluster: DevCluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HEADGATE_CONNECT", cluster.address)
 
 
 def rows_by_hudi_rs(headgate: Any, table: str) -> list[dict[str, Any]]:

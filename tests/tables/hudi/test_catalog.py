@@ -39,8 +39,8 @@ def test_a_table_is_created_then_entered_and_opened_by_name(catalog: Catalog, ro
     catalog.add("orders", "orders")
     assert catalog.names() == ["orders"]
     assert json.loads((root / ".headgate/tables/orders").read_bytes()) == {"format": 1, "path": "orders"}
-    assert catalog.table_url("orders") == made.url
-    hudi.open_table(catalog.table_url("orders")).upsert(rows(("a", 1, "x")))
+    assert catalog.entry("orders").url == made.url
+    hudi.open_table(catalog.entry("orders").url).upsert(rows(("a", 1, "x")))
     assert hudi.open_table(str(root / "orders")).scan().to_table().num_rows == 1
 
 
@@ -57,16 +57,16 @@ def test_an_entry_is_never_overwritten(catalog: Catalog) -> None:
     catalog.add("orders", "here")
     with pytest.raises(TableExistsError, match="orders is there already, in here"):
         catalog.add("orders", "there")
-    assert catalog.table_url("orders").endswith("/here")
+    assert catalog.entry("orders").url.endswith("/here")
 
 
 def test_an_entry_keeps_its_first_creator_and_one_from_before_creators_were_kept_has_none(catalog: Catalog, root: Path) -> None:
     catalog.add("orders", "orders", "loader")
     catalog.add("orders", "orders", "eve")
-    assert catalog.creator("orders") == "loader"
+    assert catalog.entry("orders").creator == "loader"
     (root / ".headgate/tables/old").write_text('{"format": 1, "path": "old"}')
-    assert catalog.creator("old") == ""
-    assert catalog.table_url("old").endswith("/old")
+    assert catalog.entry("old").creator == ""
+    assert catalog.entry("old").url.endswith("/old")
 
 
 @pytest.mark.parametrize("name", ["", ".a", "-a", "_a", "a/b", "a b", "ä", "a\n", "..", "x" * 129, "a\0"])
@@ -74,7 +74,7 @@ def test_an_invalid_table_name_is_refused(catalog: Catalog, name: str) -> None:
     with pytest.raises(OptionError, match="not a table name"):
         catalog.add(name, "folder")
     with pytest.raises(OptionError, match="not a table name"):
-        catalog.table_url(name)
+        catalog.entry(name)
     assert catalog.names() == []
 
 
@@ -88,13 +88,13 @@ def test_a_path_stays_under_the_root(catalog: Catalog, path: str) -> None:
 def test_a_path_of_several_folders_and_odd_characters_is_found_again(catalog: Catalog, root: Path) -> None:
     made = hudi.create_table(str(root / "a b" / "100 %20"), SCHEMA, record_key="id")
     catalog.add("odd", "a b/100 %20")
-    assert catalog.table_url("odd") == made.url
-    assert hudi.open_table(catalog.table_url("odd")).definition == made.definition
+    assert catalog.entry("odd").url == made.url
+    assert hudi.open_table(catalog.entry("odd").url).definition == made.definition
 
 
 def test_a_name_without_an_entry_is_not_a_table(catalog: Catalog) -> None:
     with pytest.raises(NotATableError, match="no table orders"):
-        catalog.table_url("orders")
+        catalog.entry("orders")
 
 
 @pytest.mark.parametrize(
@@ -115,20 +115,20 @@ def test_a_damaged_entry_is_named(catalog: Catalog, root: Path, content: bytes) 
     catalog.add("orders", "orders")
     (root / ".headgate/tables/orders").write_bytes(content)
     with pytest.raises(CorruptFileError, match=r"\.headgate/tables/orders names no folder"):
-        catalog.table_url("orders")
+        catalog.entry("orders")
 
 
 def test_an_entry_of_a_newer_format_is_refused(catalog: Catalog, root: Path) -> None:
     catalog.add("orders", "orders")
     (root / ".headgate/tables/orders").write_text('{"format": 2, "path": "orders"}')
     with pytest.raises(UnsupportedTableError, match="format 2"):
-        catalog.table_url("orders")
+        catalog.entry("orders")
 
 
 def test_an_entry_with_fields_of_a_later_version_is_read(catalog: Catalog, root: Path) -> None:
     catalog.add("orders", "orders")
     (root / ".headgate/tables/orders").write_text('{"format": 1, "path": "orders", "colour": "red"}')
-    assert catalog.table_url("orders").endswith("/orders")
+    assert catalog.entry("orders").url.endswith("/orders")
 
 
 def test_d8_a_place_is_never_used_twice_and_a_late_drop_takes_no_other_entry_out(catalog: Catalog, root: Path) -> None:
@@ -139,17 +139,15 @@ def test_d8_a_place_is_never_used_twice_and_a_late_drop_takes_no_other_entry_out
     catalog.forget("orders", first)
     assert catalog.names() == ["orders-new"]
     assert catalog.dropped("orders") == first
-    for look in (catalog.table_url, catalog.place, catalog.creator):
-        with pytest.raises(TableDroppedError, match="was dropped at 2026-11-25 10:20:30 UTC by ann"):
-            look("orders")
+    with pytest.raises(TableDroppedError, match="was dropped at 2026-11-25 10:20:30 UTC by ann"):
+        catalog.entry("orders")
     with pytest.raises(OptionError, match="was dropped"):
         catalog.add("orders", "orders")
     assert catalog.place_of_new("orders") == "orders~2"
     catalog.add("orders", "orders~2", "ben")
     catalog.forget("orders", first)  # a coordinator that slept in the middle of the drop
     assert catalog.names() == ["orders", "orders-new"]
-    assert (catalog.place("orders"), catalog.creator("orders")) == ("orders~2", "ben")
-    assert catalog.table_url("orders").endswith("/orders~2")
+    assert catalog.entry("orders") == ("orders~2", f"{catalog.url}/orders~2", "ben")
     catalog.forget("orders~2", second)
     assert catalog.dropped("orders") == second
     assert catalog.place_of_new("orders") == "orders~3"

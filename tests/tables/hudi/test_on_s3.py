@@ -340,4 +340,4 @@ def test_tables_of_a_bucket_are_found_by_name(place: Place) -> None:
     with pytest.raises(TableExistsError):
         catalog.add("orders", "other")
     assert catalog.names() == ["orders"]
-    assert catalog.table_url("orders") == made.url == place.url
+    assert catalog.entry("orders").url == made.url == place.url

@@ -16,7 +16,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, Trans
 from headgate_cli.load.remote import RemoteFile, check_room, copy, is_remote, remote_files
 from headgate_cli.output import Output
 from headgate_cli.reading.source import refused
-from headgate_cli.reading.sources import is_known
+from headgate_cli.reading.sources import is_data
 
 STDIN = "stdin"
 """The name of a file that standard input is kept in."""
@@ -79,16 +79,12 @@ def _files(argument: str, folder: Path) -> list[Path]:
             shutil.copyfileobj(sys.stdin.buffer, file, 1 << 20)
         return [kept]
     if path.is_dir():
-        found = sorted(each for each in path.rglob("*") if each.is_file() and _is_data(each.relative_to(path)))
+        found = sorted(each for each in path.rglob("*") if each.is_file() and is_data(each.relative_to(path)))
         return found or _none(argument, "The folder has no file whose suffix names a format: name the files, with --format.")
     if path.exists():
         return [path]
     found = sorted(Path(each) for each in glob.glob(argument, recursive=True) if Path(each).is_file())
     return found or _none(argument, "Check the path.")
-
-
-def _is_data(path: Path) -> bool:
-    return not any(part.startswith((".", "_")) for part in path.parts) and is_known(path)
 
 
 def _none(argument: str, fix: str) -> list[Path]:

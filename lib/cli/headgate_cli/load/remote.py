@@ -3,7 +3,6 @@
 import contextlib
 import fnmatch
 import http.client
-import re
 import shutil
 import urllib.error
 import urllib.request
@@ -13,8 +12,9 @@ from typing import NamedTuple, Protocol, cast
 from urllib.parse import quote, unquote, urlsplit
 
 from headgate_cli.failures import CommandError
+from headgate_cli.reading.hive_folders import names_a_column
 from headgate_cli.reading.source import refused
-from headgate_cli.reading.sources import is_known
+from headgate_cli.reading.sources import is_data
 from headgate_tables.storage.address import Scheme
 from headgate_tables.storage.open import open_store
 from headgate_tables.storage.store import Store
@@ -29,7 +29,6 @@ _PIECE_BYTES = 32 << 20
 _TIMEOUT_S = 60.0
 _ROOM = "Name fewer files at once, or another folder, in the environment: TMPDIR."
 _AGAIN = "Run the command again."
-_FOLDER_OF_A_COLUMN = re.compile(r"[A-Za-z_]\w*=[^/]*", re.ASCII)
 
 
 class ReadableFile(Protocol):
@@ -67,17 +66,18 @@ def remote_files(argument: str, settings: Mapping[str, str] | None) -> list[Remo
     place, _, key = argument.partition("://")[2].partition("/")
     bucket = f"{argument.partition('://')[0]}://{place}"
     store = open_store(bucket, settings, SystemIds())
-    if key and not key.endswith("/") and store.size(key) is not None:
-        found = [key]
+    found: dict[str, int]
+    if key and not key.endswith("/") and (size := store.size(key)) is not None:
+        found = {key: size}
     elif any(mark in key for mark in _MARKS):
         fixed = key[: min(key.index(mark) for mark in _MARKS if mark in key)].rpartition("/")[0]
-        found = [path for path in _below(store, fixed) if _fits(path.split("/"), key.split("/"))]
+        found = {path: size for path, size in _below(store, fixed) if _fits(path.split("/"), key.split("/"))}
     else:
         folder = key.rstrip("/")
-        found = [path for path in _below(store, folder) if _is_data(PurePosixPath(path).relative_to(folder))]
+        found = {path: size for path, size in _below(store, folder) if is_data(PurePosixPath(path).relative_to(folder))}
     if not found:
         raise refused(f"{argument}: no such file", "Check the address; of a folder, files count whose suffix names a format.")
-    return [_of_bucket(store, path) for path in sorted(found)]
+    return [_of_bucket(store, path, size) for path, size in sorted(found.items())]
 
 
 def copy(file: RemoteFile, folder: Path, copied: Callable[[int], None]) -> Path:
@@ -113,14 +113,11 @@ def check_room(files: Sequence[RemoteFile], folder: Path) -> None:
         )
 
 
-def _is_data(path: PurePosixPath) -> bool:
-    return not any(part.startswith((".", "_")) for part in path.parts) and is_known(Path(path))
-
-
-def _below(store: Store, folder: str) -> Iterator[str]:
-    found = store.list_folder(folder)
+def _below(store: Store, folder: str) -> Iterator[tuple[str, int]]:
+    """All files below a folder, with their bytes."""
+    found = store.list_folder(folder, sizes=True)
     start = f"{folder}/" if folder else ""
-    yield from (start + name for name in found.files)
+    yield from ((start + name, found.sizes[name]) for name in found.files)
     for name in found.folders:
         yield from _below(store, start + name)
 
@@ -137,12 +134,12 @@ def _kept_path(path: str) -> PurePosixPath:
     """The name of a file, and the folders right above it that are columns: nothing else that a stranger may have named."""
     *folders, name = path.split("/")
     columns: list[str] = []
-    while folders and _FOLDER_OF_A_COLUMN.fullmatch(folders[-1]):
+    while folders and names_a_column(folders[-1]):
         columns.insert(0, folders.pop())
     return PurePosixPath(*columns, name)
 
 
-def _of_bucket(store: Store, path: str) -> RemoteFile:
+def _of_bucket(store: Store, path: str, size: int) -> RemoteFile:
     address = f"{store.url}/{path}"
 
     @contextlib.contextmanager
@@ -153,7 +150,7 @@ def _of_bucket(store: Store, path: str) -> RemoteFile:
         if store.version(path) != version:
             raise refused(f"{address} was changed while it was copied", _AGAIN)
 
-    return RemoteFile(address, _kept_path(path), store.size(path), opened)
+    return RemoteFile(address, _kept_path(path), size, opened)
 
 
 def _of_server(url: str) -> RemoteFile:

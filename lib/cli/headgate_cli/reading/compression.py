@@ -4,7 +4,7 @@ import bz2
 import gzip
 import lzma
 import zlib
-from pathlib import Path
+from pathlib import PurePath
 from typing import IO, Any, cast
 
 import pyarrow as pa
@@ -29,6 +29,6 @@ def decompressed(raw: IO[bytes]) -> IO[bytes]:
     return raw
 
 
-def without_suffix(path: Path) -> Path:
+def without_suffix(path: PurePath) -> PurePath:
     """The path without the suffix of a compression."""
     return path.with_suffix("") if path.suffix.lower() in SUFFIXES else path

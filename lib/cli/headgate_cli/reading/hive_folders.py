@@ -21,6 +21,11 @@ _NULL = "__HIVE_DEFAULT_PARTITION__"
 FolderValues = Mapping[str, str | None]
 
 
+def names_a_column(folder: str) -> bool:
+    """Whether the name of a folder is a column and its value."""
+    return _FOLDER.fullmatch(folder) is not None
+
+
 def folder_values(path: Path) -> FolderValues:
     """The columns in the names of the folders right above a file, outermost first."""
     found: list[tuple[str, str | None]] = []

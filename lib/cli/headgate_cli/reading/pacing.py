@@ -14,7 +14,11 @@ _LEAST_PATIENCE_S = 0.01
 
 
 class PacedStream:
-    """The text of ``stream`` for ``pa_csv.open_csv``, whose thread calls ``read``; ``taken`` lets it go on."""
+    """The text of ``stream`` for ``pa_csv.open_csv``, whose thread calls ``read``; ``taken`` lets it go on.
+
+    Only time tells that a block gave no batch. pyarrow 26 makes an empty one of a block without rows, but none before the first
+    row of the file, and its handler of invalid rows hears neither of empty lines nor where a block ends.
+    """
 
     def __init__(self, stream: TextStream) -> None:
         self._stream = stream

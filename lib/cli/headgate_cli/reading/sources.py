@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import pyarrow as pa
 
@@ -54,9 +54,11 @@ def format_of(path: Path) -> str:
     return found
 
 
-def is_known(path: Path) -> bool:
-    """Whether the suffix names a format."""
-    return without_suffix(path).suffix.lower() in _BY_SUFFIX
+def is_data(path: PurePath) -> bool:
+    """Whether a file counts when the folder is loaded from which ``path`` leads: its suffix names a format, and nothing on the
+    way is hidden or a program's marker.
+    """
+    return not any(part.startswith((".", "_")) for part in path.parts) and without_suffix(path).suffix.lower() in _BY_SUFFIX
 
 
 def open_source(

@@ -1130,8 +1130,8 @@ class ChannelSummary(_message.Message):
     last_used_ms: _builtins.int
     """When its newest rows were committed or its newest producer came, ms since the epoch."""
     lag: _builtins.int
-    """Offsets above the committed one that a writer has taken, by its last heartbeat. Of more than 1,000 channels at one writer, 0 also
-    for those with the fewest.
+    """Offsets from the committed one to the last row that a writer has taken, by its last heartbeat; where a skip leads, no rows wait. Of
+    more than 1,000 channels at one writer, 0 also for those with the fewest.
     """
     def __init__(
         self,

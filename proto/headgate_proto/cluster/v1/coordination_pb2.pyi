@@ -191,8 +191,8 @@ class Load(_message.Message):
     """Arrow bytes that this process took from clients and that are in no decided checkpoint."""
     @_builtins.property
     def lags(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
-        """By channel: offsets that this process took from its client and that are in no decided checkpoint. Only those above 0, and of more
-        than 1,000 channels those with the most.
+        """By channel: offsets up to the last row that this process took from its client, and that are in no decided checkpoint. Only those
+        above 0, and of more than 1,000 channels those with the most.
         """
 
     def __init__(

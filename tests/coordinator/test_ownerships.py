@@ -1,0 +1,117 @@
+"""One ownership after the other, on a real table: what is left of one that is given up while it begins."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from headgate_coordinator.leadership.coordinator_state import CoordinatorState
+from headgate_coordinator.leadership.leases import Holder
+from headgate_coordinator.leadership.ownerships import Ownerships
+from headgate_coordinator.metrics import Metrics
+from headgate_coordinator.settings import CoordinatorSettings
+from headgate_coordinator.tables.guarded_clock import GuardedClock
+from headgate_coordinator.tables.storage import NewTable, TableStorage
+from headgate_coordinator.tables.work import RunService
+from headgate_runtime.world import World
+from headgate_tables.face.definition import Definition
+from headgate_tables.face.owner import Table
+from headgate_tables.hudi import OwnerProcess, open_table
+from headgate_tables.system import System
+from support.processes import READY_S
+from support.tables import SCHEMA
+
+OWN = Holder("own", "1", "own:1")
+
+
+class HeldStorage(TableStorage):
+    """Opens a table when it is told to."""
+
+    def __init__(self, settings: CoordinatorSettings) -> None:
+        world, system = World.real(), System.real()
+        super().__init__(settings, world, system, GuardedClock(system.clock, world.clock))
+        self.begun, self.goes_on = threading.Event(), threading.Event()
+
+    def open_owned(self, name: str, address: str, adoption: RunService | None = None) -> tuple[Table, Definition]:
+        self.begun.set()
+        assert self.goes_on.wait(READY_S)
+        return super().open_owned(name, address, adoption)
+
+
+class Scene:
+    """A coordinator with one thread, and the table ``t``."""
+
+    def __init__(self, folder: Path, threads: ThreadPoolExecutor) -> None:
+        settings = CoordinatorSettings(store=f"file://{folder}", redis="redis://nowhere")
+        self.threads = threads
+        self.storage = HeldStorage(settings)
+        self.url = self.storage.create(NewTable("t", SCHEMA, ["id"], ["part"], "ts", 2, False, False, 0)).url
+        system, world = System.real(), World.real()
+        guard, leases = GuardedClock(system.clock, world.clock), _Leases()
+        metrics: Any = Metrics(CollectorRegistry())
+        parts: Any = (CoordinatorState(own=OWN), leases, self.storage, settings, world, metrics, threads, guard)
+        self.serving = asyncio.ensure_future(Ownerships(*parts).serve("t", lambda: None))
+
+    def newest_epoch(self) -> int:
+        with open_table(self.url) as table:
+            return table.epoch
+
+
+class _Leases:
+    own = OWN
+
+
+async def settled() -> None:
+    """All that can go on without a thread has gone on."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+@pytest.fixture
+async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
+    with ThreadPoolExecutor(1) as threads:
+        made = Scene(tmp_path, threads)
+        try:
+            yield made
+        finally:
+            made.storage.goes_on.set()
+            made.serving.cancel()
+            await asyncio.wait([made.serving])
+
+
+async def test_an_ownership_that_is_given_up_while_it_begins_ends_after_its_fence(scene: Scene) -> None:
+    """Its lease is freed then. Whoever took the table before would be fenced for nothing (rule R5)."""
+    assert await asyncio.to_thread(scene.storage.begun.wait, READY_S)
+    scene.serving.cancel()
+    await settled()
+    assert not scene.serving.done()
+    scene.storage.goes_on.set()
+    await asyncio.wait([scene.serving])
+    assert scene.serving.cancelled()
+    assert scene.newest_epoch() == 1
+    with open_table(scene.url, owner=OwnerProcess("cluster", "host", 2, "other:1")) as other:
+        assert other.own() == 2
+        scene.threads.shutdown()
+        other.check_owner()
+
+
+async def test_an_ownership_that_waits_for_a_thread_ends_at_once_when_it_is_given_up(tmp_path: Path) -> None:
+    busy = threading.Event()
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(busy.wait, READY_S)
+        scene = Scene(tmp_path, threads)
+        try:
+            await settled()
+            scene.serving.cancel()
+            await settled()
+            assert scene.serving.cancelled()
+        finally:
+            busy.set()
+            scene.storage.goes_on.set()
+    assert not scene.storage.begun.is_set()
+    assert scene.newest_epoch() == 0
