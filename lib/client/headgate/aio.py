@@ -8,7 +8,6 @@ async with headgate.aio.connect("localhost:7070") as hg:
 """
 
 import asyncio
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -16,12 +15,13 @@ from typing import Self
 
 from headgate.acks import Acks, Level
 from headgate.coordinators import Coordinators, parse_addresses
-from headgate.credentials import Look, Tls, given, of_this_machine
+from headgate.credentials import Tls, look_for
 from headgate.definition import Columns, Listing, TableInfo, checked_channel_name, names_of
+from headgate.deleting import Deletable
 from headgate.encoding import SMALL_BYTES, Compression, Encoder, encode_call
 from headgate.errors import InvalidArgumentError
 from headgate.operating import Operated
-from headgate.reading.aio import ReadableByName, Scan, StoredTable, open  # noqa: A004 - read as headgate.aio.open
+from headgate.reading.aio import Scan, StoredTable, open  # noqa: A004 - read as headgate.aio.open
 from headgate.rows import RowFormat, RowFormats, detect_operation_type
 from headgate.runner import ChannelRunner
 from headgate.schemas import SchemaLike, schema_of
@@ -53,7 +53,7 @@ def connect(
 ) -> "Headgate":
     """As ``headgate.connect``, for use with ``async with``."""
     addresses = parse_addresses(address)
-    transport = Transport(_look(addresses, token, tls), addresses)
+    transport = Transport(look_for(addresses, token, tls), addresses)
     if front:
         transport.front = addresses[0]
     return Headgate(
@@ -65,13 +65,6 @@ def connect(
         in_flight_bytes=in_flight_bytes,
         system=system or System.real(),
     )
-
-
-def _look(addresses: Sequence[str], token: str | Path | None, tls: Tls | bool | None) -> Look:
-    """By what the caller gave; without anything by the profile of a cluster on this machine."""
-    if token is None and tls is None:
-        return of_this_machine(addresses, os.environ)
-    return given(token, Tls() if tls is True else tls or None)
 
 
 class Headgate:
@@ -173,7 +166,7 @@ class Headgate:
         return runner
 
 
-class Table(Operated, ReadableByName):
+class Table(Operated, Deletable):
     """A table to write to, to read and to operate. ``info`` is its definition."""
 
     def __init__(self, headgate: Headgate, info: TableInfo) -> None:

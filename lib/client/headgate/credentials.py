@@ -5,6 +5,7 @@ channel, so a renewal takes a new channel (``headgate.transport``).
 """
 
 import logging
+import os
 import ssl
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -97,6 +98,13 @@ class Tls:
                     f"{self.certificate} and {self.key} are not PEM files of a certificate and of its key, without a password",
                     fix="Give the two that were issued together.",
                 ) from None
+
+
+def look_for(addresses: Sequence[str], token: str | Path | None, tls: Tls | bool | None) -> Look:
+    """By what the caller gave; without anything by the profile of a cluster on this machine. Raises as ``given``."""
+    if token is None and tls is None:
+        return of_this_machine(addresses, os.environ)
+    return given(token, Tls() if tls is True else tls or None)
 
 
 def given(token: str | Path | None, tls: Tls | None) -> Look:
