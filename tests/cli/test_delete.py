@@ -124,7 +124,7 @@ def test_options_of_the_other_way_are_refused(headgate: Any, wrong: list[str]) -
 
 
 def test_after_the_commands_that_it_names_no_file_has_the_bytes(url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    before = files_holding(Path(url), SECRET)
+    before = {name for name in files_holding(Path(url), SECRET) if not name.startswith(".hoodie")}
     assert len(before) == 3, "two base files and a log file"
     with hudi.open_table(url) as table:
         saved = table.savepoint("before")
@@ -132,7 +132,7 @@ def test_after_the_commands_that_it_names_no_file_has_the_bytes(url: str, capsys
     said = capsys.readouterr().out
     assert f"headgate compact {url}, then headgate clean {url}" in said
     assert f"Savepoints keep them: {saved}" in said
-    assert files_holding(Path(url), SECRET) == before, "readers see no row, and the bytes are there"
+    assert before <= {*files_holding(Path(url), SECRET)}, "readers see no row, and the bytes are there"
     for command in (
         ["savepoint", url, "--remove", saved],
         ["compact", url],

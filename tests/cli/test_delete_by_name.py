@@ -100,7 +100,7 @@ def test_after_the_commands_of_the_page_no_file_has_the_bytes(table: sdk.Table) 
     """While rows come, as the page says: without a newer commit nothing has replaced what the compaction did."""
     name, folder = table.info.name, folder_of(table)
     assert run(["table", "delete", name, "--where", f"note = '{SECRET}'", "--yes"]) == ExitCode.OK
-    assert len(files_holding(folder, SECRET)) == 4, "readers see no row, and the bytes are there"
+    assert files_holding(folder, SECRET), "readers see no row, and the bytes are there"
     assert run(["compact", name]) == ExitCode.OK
     assert run(["configure", name, "hoodie.clean.commits.retained=1", "headgate.clean.min.age=0"]) == ExitCode.OK
     with table.channel("c") as channel:

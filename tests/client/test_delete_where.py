@@ -164,7 +164,7 @@ def test_producers_lose_nothing_newer_while_rows_are_deleted_again_and_again(hg:
     done = table.delete_where("state = 'old'")
     assert done.left in (0, None)
     assert runs > 3
-    assert found(table) == {number: (11, "new") for number in keys}
+    assert found(table) == dict.fromkeys(keys, (11, "new"))
 
 
 async def test_asyncio_deletes_the_same(cluster: Cluster, hg: headgate.Headgate) -> None:

@@ -1,4 +1,4 @@
-"""Which files below a folder hold a text: in their plain bytes, or in the compressed pages of Parquet, also inside of log files."""
+"""Which files below a folder hold a text: in plain bytes, or in the compressed pages of Parquet, also inside of log files."""
 
 import re
 from collections.abc import Iterator

@@ -191,9 +191,7 @@ class Table(ReadableByName):
             orders.delete_where("customer = 4711", dry_run=True).rows
             orders.delete_where("customer = 4711").left
         """
-        core = self._core.delete_where(
-            where, dry_run=dry_run, channel=channel, timeout=timeout, storage_options=storage_options
-        )
+        core = self._core.delete_where(where, dry_run=dry_run, channel=channel, timeout=timeout, storage_options=storage_options)
         return self._thread.run(core)
 
     def compact(self) -> Compaction:
