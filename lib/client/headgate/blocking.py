@@ -188,8 +188,8 @@ class Table(ReadableByName):
 
         Raises as ``scan`` and ``Channel.flush``; InvalidArgumentError for rows with an ordering value that a delete cannot have::
 
-            orders.delete_where("customer = 4711", dry_run=True).rows
-            orders.delete_where("customer = 4711").left
+            orders.delete_where("day < '2020-01-01'", dry_run=True).rows
+            orders.delete_where("day < '2020-01-01'").left
         """
         core = self._core.delete_where(where, dry_run=dry_run, channel=channel, timeout=timeout, storage_options=storage_options)
         return self._thread.run(core)
