@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from headgate_tables import hudi
-from headgate_tables.errors import DeposedError, OptionError, SchemaError, TransactionError
-from headgate_tables.hudi import deleting
+from headgate_tables.errors import DeposedError, FixCall, OptionError, SchemaError, TransactionError
+from headgate_tables.hudi import base_reader, deleting
 from support.erased import files_holding
 from support.readers import read_by_hudi_rs, without_meta
 from support.same_rows import assert_same_rows
@@ -200,6 +200,7 @@ def test_more_deletes_than_a_slice_may_hold_are_refused_and_nothing_is_deleted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(deleting, "PIECE_ROWS", 1_000)
+    monkeypatch.setattr(base_reader, "BATCH_ROWS", 1_000)  # no single piece is too large
     keys = pa.table({"id": pa.array(range(20_000))})
     with hudi.create_table(str(tmp_path / "t"), keys.schema, record_key="id", buckets=1) as table:
         table.upsert(keys)
@@ -228,6 +229,8 @@ def test_a_row_ordered_by_zero_is_deleted_and_may_come_again(kind: pa.DataType, 
     with hudi.create_table(str(tmp_path / "t"), schema, record_key="id", ordering="at", buckets=1) as table:
         table.upsert(of(("a", 0, "x"), ("b", 0, "y"), ("c", 1, "x")))
         table.upsert(of(("b", 0, "x")))
+        with pytest.raises(FixCall, match="the value 0 in its ordering column"):
+            table.delete(of(("a", 0, "x")))
         assert table.delete_where("note = 'x'").rows == 3
         assert snapshot(table).num_rows == read_by_hudi_rs(tmp_path / "t").num_rows == 0
         table.upsert(of(("a", 0, "again"), ("c", 0, "late")))
