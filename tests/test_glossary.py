@@ -64,7 +64,9 @@ _ENDS = "one thing at two ends of a stream"
 _ERROR = "the SDK's, and that of the library that a server passes on"
 _OUTSIDE = "of the outside world; each distribution has its own"
 TWINS: Mapping[str, str] = {
-    **dict.fromkeys(("BulkFiles", "Definition", "FileGroup", "FileSlice", "LogFile", "StuckSlice", "TableReader"), _FACE),
+    **dict.fromkeys(
+        ("BulkFiles", "Definition", "FileGroup", "FileSlice", "LogFile", "Matches", "StuckSlice", "TableReader"), _FACE
+    ),
     **dict.fromkeys(("Channel", "Headgate", "Readable", "ReadableByName", "Receipt", "StoredTable"), _FORMS),
     **dict.fromkeys(("Barrier", "Entry", "Hold", "Membership", "Refusal", "RunningAttempt", "Tally", "Writer"), _ENDS),
     **dict.fromkeys(("FixCall", "RangeGoneError", "RetryLater", "SchemaError", "TooLargeError"), _ERROR),

@@ -19,7 +19,8 @@ class ExitCode(IntEnum):
 
 MEANING: Mapping[ExitCode, str] = {
     ExitCode.OK: "done, no problem found",
-    ExitCode.PROBLEMS: "done, but problems were found (verify), slices left out (compact) or a right is missing (access check)",
+    ExitCode.PROBLEMS: "done, but problems were found (verify), slices left out (compact), rows came meanwhile (table delete) or "
+    "a right is missing (access check)",
     ExitCode.USAGE: "the command line is wrong",
     ExitCode.FIX_CALL: "the request is wrong: its table, file, schema or value",
     ExitCode.RETRY_LATER: "not now: nothing was done, the same command may succeed later",

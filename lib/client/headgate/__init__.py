@@ -20,6 +20,7 @@ from headgate.blocking import Headgate, Table, connect
 from headgate.blocking_channel import Channel, Receipt
 from headgate.credentials import Tls
 from headgate.definition import Listing, TableInfo
+from headgate.deleting import Deletion
 from headgate.errors import (
     BatchRefusedError,
     ChannelForbiddenError,
@@ -69,6 +70,7 @@ __all__ = [
     "ChannelTakenOverError",
     "ClosedError",
     "Compaction",
+    "Deletion",
     "FixCall",
     "GiveUp",
     "Headgate",

@@ -17,10 +17,11 @@ from headgate.acks import Acks, Level
 from headgate.coordinators import Coordinators, parse_addresses
 from headgate.credentials import Tls, look_for
 from headgate.definition import Columns, Listing, TableInfo, checked_channel_name, names_of
+from headgate.deleting import Deletable
 from headgate.encoding import SMALL_BYTES, Compression, Encoder, encode_call
 from headgate.errors import InvalidArgumentError
 from headgate.operating import Operated
-from headgate.reading.aio import ReadableByName, Scan, StoredTable, open  # noqa: A004 - read as headgate.aio.open
+from headgate.reading.aio import Scan, StoredTable, open  # noqa: A004 - read as headgate.aio.open
 from headgate.rows import RowFormat, RowFormats, detect_operation_type
 from headgate.runner import ChannelRunner
 from headgate.schemas import SchemaLike, schema_of
@@ -165,7 +166,7 @@ class Headgate:
         return runner
 
 
-class Table(Operated, ReadableByName):
+class Table(Operated, Deletable):
     """A table to write to, to read and to operate. ``info`` is its definition."""
 
     def __init__(self, headgate: Headgate, info: TableInfo) -> None:

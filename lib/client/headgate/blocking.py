@@ -9,10 +9,12 @@ from headgate.blocking_channel import Channel
 from headgate.coordinators import parse_addresses
 from headgate.credentials import Tls
 from headgate.definition import Columns, Listing, TableInfo
+from headgate.deleting import Deletion
 from headgate.encoding import Compression
 from headgate.loop_thread import LoopThread
 from headgate.operating import Alteration, ChannelSummary, Compaction, Restore, TableDrop, Types
 from headgate.reading.blocking import ReadableByName
+from headgate.reading.library import Options
 from headgate.schemas import SchemaLike
 from headgate.status import Status
 from headgate.system import System
@@ -182,6 +184,34 @@ class Table(ReadableByName):
         there.
         """
         return self._thread.run(self._core.alter(add=add, widen=widen, nullable=nullable, plan_only=plan_only))
+
+    def delete_where(
+        self,
+        where: str,
+        *,
+        dry_run: bool = False,
+        channel: str = "",
+        timeout: float | None = None,
+        storage_options: Options = None,
+    ) -> Deletion:
+        """Deletes the rows that a condition in SQL selects (see ``scan``), and returns when readers see none of them any more.
+
+        Searched is the newest commit, so everything that was queryable before. The rows found are deleted by key, through a
+        channel: ``channel``, or one that the condition names. That may take several commits. Each delete has the ordering value
+        of the row that was found: a row that a producer updates meanwhile to a larger one stays. **In a table without ordering
+        the later write wins**: what is written to a found row's key between the search and the delete is deleted, too.
+
+        Then it counts again: ``left`` is how many rows match now, because they came meanwhile. After a break, call it again: what
+        is deleted does not match any more. ``dry_run``: only counts. Needs ``pip install 'headgate[read]'``, and the rights read
+        and write. Files keep the bytes until compaction and cleaning. ``timeout``: seconds to wait for room, and for the commit.
+
+        Raises as ``scan`` and ``Channel.flush``; InvalidArgumentError for rows with an ordering value that a delete cannot have::
+
+            orders.delete_where("day < '2020-01-01'", dry_run=True).rows
+            orders.delete_where("day < '2020-01-01'").left
+        """
+        core = self._core.delete_where(where, dry_run=dry_run, channel=channel, timeout=timeout, storage_options=storage_options)
+        return self._thread.run(core)
 
     def compact(self) -> Compaction:
         """Compacts everything that can be compacted now, and returns when it is done: ``orders.compact().finished``.

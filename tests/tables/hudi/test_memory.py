@@ -122,3 +122,29 @@ def test_upserting_a_stream_holds_a_few_chunks_however_long_it_is(tmp_path: Path
         assert len(table.commits()) == 1
     assert peaks[1].arrow <= peaks[0].arrow + flush, peaks
     assert peaks[1].arrow <= 6 * flush, peaks
+
+
+DELETE = """
+from headgate_tables.hudi import deleting
+deleting.PIECE_ROWS = int(sys.argv[2])
+base_reader.BATCH_ROWS = 2_048
+table = hudi.open_table(sys.argv[1])
+before = rss()
+result = table.delete_where("version = 1 AND text <> ''")
+print(json.dumps([result.rows, pool.max_memory(), rss() - before]))
+"""
+
+
+def test_deleting_by_a_condition_holds_a_piece_however_many_rows_match(tmp_path: Path) -> None:
+    """Pieces of 10,000 keys, of one slice: 2 and 16 of them in one commit."""
+    peaks = []
+    for count in (20_000, 160_000):
+        url = written(tmp_path / f"{count}", count, 1, logs=False)
+        peaks.append(measure(DELETE, url, 10_000))
+        table = hudi.open_table(url)
+        assert table.scan().to_table().num_rows == 0
+        assert len(table.commits()) == 2
+    small, large = peaks
+    assert (small.rows, large.rows) == (20_000, 160_000)
+    assert large.arrow <= small.arrow + 2 * MIB, peaks
+    assert large.process <= small.process + 24 * MIB, peaks

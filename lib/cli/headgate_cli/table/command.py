@@ -14,6 +14,7 @@ from headgate_cli.output import Output, json_option
 from headgate_cli.table import storage as stored
 from headgate_cli.table.alter import alter
 from headgate_cli.table.channels import channels
+from headgate_cli.table.delete import delete
 from headgate_cli.table.delete_partitions import delete_partitions
 from headgate_cli.table.drop import drop
 from headgate_cli.table.engines import show_setup
@@ -46,6 +47,7 @@ def table() -> None:
 table.add_command(adopt)
 table.add_command(alter)
 table.add_command(channels)
+table.add_command(delete)
 table.add_command(delete_partitions)
 table.add_command(drop)
 table.add_command(scan)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from headgate_tables.errors import TablesError
     from headgate_tables.face.owner import Table
-    from headgate_tables.face.reader import Rows
+    from headgate_tables.face.reader import Matches, Rows
 
 Moment = str | datetime
 """An instant or completion time of the timeline, ISO text (UTC without a zone), "10 minutes ago", or a datetime with a zone."""
@@ -63,6 +63,12 @@ def select(address: str, options: Options, query: Query) -> Rows:
             as_of=query.as_of,
             since=query.since,
         )
+
+
+def matching(address: str, options: Options, where: str) -> Matches:
+    """The rows that a condition selects now, of which nothing is read yet. Raises HeadgateError."""
+    with translated(), _open(address, options) as table:
+        return table.matching(where)
 
 
 def _open(address: str, options: Options) -> Table:

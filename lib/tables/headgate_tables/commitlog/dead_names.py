@@ -1,6 +1,6 @@
 """Files that must go: what dead instants left behind, and names that slots gave up (rules D1, TM4, W2, W3)."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from headgate_tables.commitlog.claim import Claim
@@ -56,8 +56,14 @@ class DeadNames:
                 for name in names:
                     if not is_data(name):
                         store.delete([name])
-                store.delete(name for name in names if is_data(name))
+                data = {name for name in names if is_data(name)}
+                store.delete(data)
+                store.delete(self._staged(data))
                 self._deleted.add(key)
+
+    def _staged(self, paths: Collection[str]) -> Iterator[str]:
+        """The other names of these files, which they have until the next fold: with them the bytes would stay on the disk."""
+        return (file.stage for slot in self._claim.unfolded for file in slot.files if file.stage and file.path in paths)
 
     def with_deleted(self, body: Body) -> Body:
         """The body of the next slot, with the files that this handle has deleted since the last one."""

@@ -15,6 +15,7 @@ from headgate_tables.face.results import (
     CleanResult,
     CommitResult,
     CompactResult,
+    DeleteResult,
     DropResult,
     MaintenanceResult,
     RepairResult,
@@ -207,6 +208,9 @@ class OperatorCalls(Protocol):
 
     def delete_partitions(self, partitions: Collection[str]) -> CommitResult:
         """Removes all rows of partitions, named by their paths, in one commit. Raises OptionError for an unknown one."""
+
+    def delete_where(self, where: str, *, dry_run: bool = False) -> DeleteResult:
+        """Deletes the rows that a condition in SQL selects, in one commit; ``dry_run``: only counts them."""
 
     def configure(self, changes: Mapping[str, str | None]) -> TableSettings:
         """Sets the values in ``changes``, by key; None restores a default."""

@@ -1,6 +1,6 @@
 """What a reader of a table asks for: rows, commits, files."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, Protocol
 
@@ -35,6 +35,24 @@ class Rows(Protocol):
 
     def to_table(self) -> pa.Table:
         """All rows at once."""
+
+
+class Matches(Protocol):
+    """Rows that a condition selects, as what deletes of them need; fixed when it was made."""
+
+    @property
+    def as_of(self) -> str:
+        """Completion time of the newest commit in it, "" when there is none."""
+
+    @property
+    def partitions(self) -> Mapping[str, int]:
+        """Rows by the path of their partition, of those that ``tables`` has read."""
+
+    def tables(self) -> Iterator[pa.Table]:
+        """Record key, partition and ordering columns, in pieces of bounded size."""
+
+    def count_unordered(self) -> int:
+        """How many of the rows only the table's owner can delete: their ordering value is none that a delete has (rule DE1)."""
 
 
 class LogFile(Protocol):
@@ -118,6 +136,9 @@ class TableReader(Protocol):
         since: Moment | None = None,
     ) -> Rows:
         """The rows as of now or of the time ``as_of``, or those that commits wrote after ``since``. Reads nothing yet."""
+
+    def matching(self, where: str) -> Matches:
+        """The rows that a condition in SQL selects now, for deletes of them. Reads nothing yet."""
 
     def commits(self) -> Sequence[CommitInfo]:
         """Completed writes of the active timeline, in the order in which they became visible."""

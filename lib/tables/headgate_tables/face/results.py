@@ -25,6 +25,23 @@ class CommitResult:
 
 
 @dataclass(frozen=True, slots=True)
+class DeleteResult:
+    """Deletes by a condition. ``partitions``: rows by the path of their partition ("" in a table without), of those that had any.
+
+    ``as_of``: completion time of the newest commit that was searched. ``instant`` and ``completion`` of the deletes' commit are
+    "" when nothing matched, or it was only counted. ``bytes`` is the size of the new ``files``.
+    """
+
+    rows: int
+    partitions: Mapping[str, int]
+    as_of: str
+    instant: str
+    completion: str
+    files: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class CommitInfo:
     """One completed instant of the timeline, newest last in ``Table.commits()``."""
 

@@ -66,14 +66,18 @@ def conform_to_table(table: pa.Table, definition: Definition) -> pa.Table:
     return rows
 
 
-def conform_to_keys(table: pa.Table, definition: Definition) -> pa.Table:
-    """The columns that a delete needs: record key, partition, ordering; others are left out. Raises SchemaError, FixCall."""
+def conform_to_keys(table: pa.Table, definition: Definition, *, as_seen: bool = False) -> pa.Table:
+    """The columns that a delete needs: record key, partition, ordering; others are left out. Raises SchemaError, FixCall.
+
+    ``as_seen``: these are the newest rows of their keys, so that a delete of whatever came before is what is wanted.
+    """
     wanted = needed_by_deletes(definition)
     needed = pa.schema([field for field in definition.schema if field.name in wanted])
     # By position, because a name that occurs twice would hide the second column.
     given = table.select([at for at, name in enumerate(table.column_names) if name in wanted])
     keys = _one_chunk(stored_rows(given, needed))
-    _refuse_zero_ordering(keys, definition)
+    if not as_seen:
+        _refuse_zero_ordering(keys, definition)
     return keys
 
 
@@ -98,6 +102,11 @@ def _refuse_marked(rows: pa.Table) -> None:
         raise FixCall(f"the upsert in row {row} has {IS_DELETED} set", fix="Send the row's key as a delete.")
 
 
+def zero_is_none(kind: pa.DataType) -> bool:
+    """Whether the value 0 of an ordering column of this type stands in a delete record for none (fact HF5)."""
+    return kind in (pa.int32(), pa.date32())
+
+
 def _refuse_zero_ordering(keys: pa.Table, definition: Definition, deletes: pa.BooleanArray | None = None) -> None:
     """Hudi's delete records express "no ordering value" as 0 in 32 bits (fact HF5), so a delete with that value is refused.
 
@@ -106,7 +115,7 @@ def _refuse_zero_ordering(keys: pa.Table, definition: Definition, deletes: pa.Bo
     if definition.ordering is None:
         return
     kind = definition.schema.field(definition.ordering).type
-    if kind not in (pa.int32(), pa.date32()):
+    if not zero_is_none(kind):
         return
     zero = pc.equal(keys[definition.ordering].cast(pa.int32()), pa.scalar(0, pa.int32()))
     row = pc.index(zero if deletes is None else pc.and_(zero, deletes), True).as_py()

@@ -61,9 +61,12 @@ def place(table: pa.Table, deletes: pa.BooleanArray | None, definition: Definiti
     return replace(placed, rows=_widened(rows, definition.schema))
 
 
-def place_deletes(keys: pa.Table, definition: Definition) -> Placed:
-    """``place`` of deletes alone, whose ``rows`` have the record key, partition and ordering columns and no others."""
-    rows = conform_to_keys(keys, definition)
+def place_deletes(keys: pa.Table, definition: Definition, *, as_seen: bool = False) -> Placed:
+    """``place`` of deletes alone, whose ``rows`` have the record key, partition and ordering columns and no others.
+
+    ``as_seen``: see ``conform_to_keys``.
+    """
+    rows = conform_to_keys(keys, definition, as_seen=as_seen)
     return _place(rows, _same(rows.num_rows, value=True), definition)
 
 

@@ -10,6 +10,7 @@ from headgate_tables.face.reader import Filter, Mode, Moment
 from headgate_tables.face.results import CommitInfo, InstantInfo, SavepointInfo, Verification
 from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi.definition import Definition
+from headgate_tables.hudi.deleting import Matches
 from headgate_tables.hudi.engines import engine_setup
 from headgate_tables.hudi.instants import describe_savepoints, newest_instants
 from headgate_tables.hudi.leases import ReaderLease, take_lease
@@ -129,6 +130,13 @@ class TableReader:
         """
         selection = select(self._snapshots, mode, self._time("as_of", as_of), self._time("since", since))
         return Scan(self._store, self._opened.layout, selection, columns, partitions, filter, meta_columns=meta_columns)
+
+    def matching(self, where: str) -> Matches:
+        """The rows that a condition in SQL selects now, as what deletes of them need. Raises as ``scan``, and
+        UnsupportedTableError for a table that another program made.
+        """
+        _, definition = self._opened.writable()
+        return Matches(self.scan, definition, where)
 
     def lease(self, seconds: float = 3600.0, holder: str = "") -> ReaderLease:
         """Keeps every file that the newest snapshot needs for so long, or until ``release``: for queries that outlast cleaning.

@@ -3,7 +3,9 @@
 from collections.abc import Callable
 from types import TracebackType
 
-from headgate_tables.face.results import CommitResult, DropResult
+from headgate_tables.errors import TransactionError
+from headgate_tables.face.results import CommitResult, DeleteResult, DropResult
+from headgate_tables.hudi import deleting
 from headgate_tables.hudi.owning import TableOwner
 from headgate_tables.hudi.services import dropping
 from headgate_tables.hudi.transaction import Transaction
@@ -26,6 +28,27 @@ class Table(TableOwner):
         A delete obeys event time: it removes a row whose ordering value is not larger than its own.
         """
         return self._one_call(lambda transaction: transaction.delete(keys))
+
+    def delete_where(self, where: str, *, dry_run: bool = False) -> DeleteResult:
+        """Deletes the rows that ``where``, a condition in SQL (see ``scan``), selects now: in one commit, and no others.
+
+        The table is owned while its rows are searched, so nothing is written in between. Rows are read and deleted as a stream;
+        memory is that of a scan and of a million keys. ``dry_run``: only counts, and owns nothing.
+
+        Raises OptionError and SchemaError for a condition that cannot be used, OptionError when the deletes of one file slice
+        would have more bytes than ``headgate.slice.max.log.bytes``, TransactionError while a transaction is open,
+        NullOrderingError for rows of another program without ordering value, and as ``transaction``; nothing is deleted then::
+
+            table.delete_where("customer = 4711 OR mail LIKE '%@example.org'", dry_run=True).rows
+        """
+        matches = self.matching(where)
+        if dry_run:
+            return deleting.count(matches)
+        log, _ = self._own()
+        if log.open_instants:
+            raise TransactionError("a transaction is open", fix="Commit or roll it back first.")
+        with self.transaction() as transaction:
+            return deleting.delete(self.matching(where), transaction, self.settings.max_log_bytes)
 
     def drop(self, by: str = "", *, plan_only: bool = False) -> DropResult:
         """Ends the table: from one slot on it is none for everybody, then its files are deleted, and none of another program's.

@@ -5,6 +5,7 @@ write statuses that its writers report.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from types import TracebackType
 
 import pyarrow as pa
@@ -76,18 +77,19 @@ class Transaction:
             self._write(changes, beaten)
             del changes  # or the next chunk would be read into memory beside this one
 
-    def delete(self, keys: object) -> None:
-        """Deletes by key. ``keys``: key, partition and ordering columns; others are ignored. Obeys event time (rule DE1)."""
+    def delete(self, keys: object, *, as_seen: bool = False) -> None:
+        """Deletes by key. ``keys``: key, partition and ordering columns; others are ignored. Obeys event time (rule DE1).
+
+        ``as_seen``: they are those of the rows as they are now, and no other transaction is open.
+        """
         self._check_open()
-        for changes, beaten in map(self._sifted_keys, table_chunks(keys)):
+        placed = map(partial(place_deletes, definition=self._definition, as_seen=as_seen), table_chunks(keys))
+        for changes, beaten in map(self._sifted, placed):
             self._write(changes, beaten, deletes=True)
             del changes
 
     def _sifted_rows(self, table: pa.Table) -> tuple[list[Changes], int]:
         return self._sifted(place(table, None, self._definition))
-
-    def _sifted_keys(self, table: pa.Table) -> tuple[list[Changes], int]:
-        return self._sifted(place_deletes(table, self._definition))
 
     def _sifted(self, placed: Placed) -> tuple[list[Changes], int]:
         """The changes, and how many rows were dropped because another row of the same key beats them."""
@@ -122,9 +124,7 @@ class Transaction:
         self._announce()
 
     def find_false(self, statuses: Sequence[WriteStatus]) -> Mapping[int, str]:
-        """Returns what is wrong with files that others report, by position (rule RO10); see ``find_false_files``. Raises
-        RetryLater.
-        """
+        """Returns what is wrong with files that others report, by position (rule RO10). Raises RetryLater."""
         return find_false_files(self._store, self._log.state.epoch, self.instant, statuses, base_files=self._load is not None)
 
     def add(self, statuses: Sequence[WriteStatus]) -> None:
