@@ -28,7 +28,7 @@ from demo.reading import AWS, read_by_hudi_rs
 from demo.report import Observations, Verdict
 from demo.s3_server import demo_store
 from demo.screen import Screen
-from demo.services import clean, compact_all, configure, what_services_did
+from demo.services import compact_and_clean, configure, what_services_did
 from demo.stream import Stream
 from demo.witness import Witness
 from headgate_tables import hudi
@@ -64,8 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             screen.end()
             screen.note("All sent and queryable. Reading it, compacting the rest, cleaning, reading it again ...", "reading")
             merged = compare(csv, months, read_by_hudi_rs(url))
-            compact_all(cluster.address)
-            clean(cluster.address, url)
+            compact_and_clean(cluster.address, url)
             witness.stop()
             if not options.keep:
                 cluster.stop()

@@ -62,36 +62,37 @@ def configure(address: str) -> None:
     asyncio.run(ask())
 
 
-def compact_all(address: str) -> None:
-    """Compacts until no slice has log files, or an operation was left out. Raises HeadgateError."""
-    asyncio.run(_compact_all(address))
+def compact_and_clean(address: str, url: str) -> None:
+    """Compacts until no slice has log files, or an operation was left out; returns once files were cleaned. Raises HeadgateError.
 
-
-async def _compact_all(address: str) -> None:
-    async with aio.connect(address) as cluster:
-        left = True
-        while left:  # a plan that was open has only older logs of its slices
-            left = False
-            async for answer in Maintenance(cluster, TABLE).compact():
-                if answer.WhichOneof("message") == "planned":
-                    left = bool(answer.planned.plans)
-                elif any(plan.dropped for plan in answer.ended.plans):
-                    return
-
-
-def clean(address: str, url: str) -> None:
-    """Returns once files were cleaned. A short run may be over before a replaced file is old enough, or before the owner has seen
-    the five commits that it waits for: then it cleans on request. Gives up after a minute. Raises HeadgateError.
+    A short run may be over before a replaced file is old enough, or before the owner has seen the five commits that it waits for:
+    then it cleans on request. Gives up after a minute.
     """
-    asyncio.run(_clean(address, url))
+
+    async def ask() -> None:
+        async with aio.connect(address) as cluster:
+            await _compact_all(Maintenance(cluster, TABLE))
+            await _clean(Maintenance(cluster, TABLE), url)
+
+    asyncio.run(ask())
 
 
-async def _clean(address: str, url: str) -> None:
+async def _compact_all(owner: Maintenance) -> None:
+    left = True
+    while left:  # a plan that was open has only older logs of its slices
+        left = False
+        async for answer in owner.compact():
+            if answer.WhichOneof("message") == "planned":
+                left = bool(answer.planned.plans)
+            elif any(plan.dropped for plan in answer.ended.plans):
+                return
+
+
+async def _clean(owner: Maintenance, url: str) -> None:
     end = time.monotonic() + _PATIENCE_S
-    async with aio.connect(address) as cluster:
-        while not what_services_did(url).cleaned and time.monotonic() < end:
-            await Maintenance(cluster, TABLE).clean()
-            await asyncio.sleep(_ASK_S)
+    while not what_services_did(url).cleaned and time.monotonic() < end:
+        await owner.clean()
+        await asyncio.sleep(_ASK_S)
 
 
 def what_services_did(url: str) -> Services:
