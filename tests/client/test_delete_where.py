@@ -19,6 +19,7 @@ from support.access import access_text, role
 from support.cluster import Cluster
 from support.processes import READY_S
 from support.readers import read_by_hudi_rs
+from support.tiers import slow_but
 
 SCHEMA = pa.schema([("id", pa.int64()), ("day", pa.string()), ("version", pa.int64()), ("state", pa.string())])
 SOON = ["--checkpoint-interval", "300ms", "--checkpoint-min-interval", "50ms", "--writer-timeout", "20s"]
@@ -199,6 +200,7 @@ def test_a_condition_on_a_column_that_there_is_not_names_the_one_that_is_meant(h
     assert len(found(table)) == 1
 
 
+STEPS = ("while it searches", "before it asks for the commit", "after the commit")
 KILLED = """
 import os, signal, sys
 import headgate, headgate.aio
@@ -233,7 +235,7 @@ with headgate.connect(address, timeout=60) as hg:
 """
 
 
-@pytest.mark.parametrize("step", ["while it searches", "before it asks for the commit", "after the commit"])
+@pytest.mark.parametrize("step", slow_but(["while it searches"], STEPS))
 def test_a_killed_program_is_run_again(step: str, cluster: Cluster, hg: headgate.Headgate) -> None:
     rows = [row(number, state="old" if number < 900 else "new") for number in range(1000)]
     table = made(hg, f"killed_{step.replace(' ', '_')}", rows)
@@ -247,6 +249,7 @@ def test_a_killed_program_is_run_again(step: str, cluster: Cluster, hg: headgate
     assert len([each for each in table.channels() if each.name.startswith("delete:")]) == 1, "the second run had the first one's"
 
 
+@pytest.mark.slow
 def test_it_needs_the_rights_to_read_and_to_write(tmp_path: Path) -> None:
     """A role may bound the names of channels; then the caller names one."""
     access = tmp_path / "access.toml"

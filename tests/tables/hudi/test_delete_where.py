@@ -15,6 +15,7 @@ from headgate_tables.hudi import base_reader, deleting
 from support.erased import files_holding
 from support.readers import read_by_hudi_rs, without_meta
 from support.same_rows import assert_same_rows
+from support.tiers import slow_but
 
 SCHEMA = pa.schema(
     [
@@ -103,7 +104,7 @@ def names_below(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)
-@pytest.mark.parametrize("history", HISTORIES)
+@pytest.mark.parametrize("history", slow_but(["logs on compacted"], HISTORIES))
 def test_what_is_left_is_what_sql_leaves(history: str, condition: str, tmp_path: Path) -> None:
     for ordering in ("at", None):
         (folder := tmp_path / str(ordering)).mkdir()
