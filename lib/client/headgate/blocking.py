@@ -175,7 +175,8 @@ class Table(ReadableByName):
     ) -> Alteration:
         """Adds columns, widens types, lets columns be null. No file is written anew, and producers go on::
 
-            orders.alter(add={"gate": str, "address.zip": pa.string()}, widen={"delay": pa.int64()}, nullable="note")
+            orders.alter(add={"gate": str, "address": pa.struct([("street", pa.string())])})
+            orders.alter(add={"address.zip": str}, widen={"id": pa.int64()}, nullable="gate", plan_only=True).added
 
         Names are paths into structs; ``tags.element`` is the item of a list, ``prices.value`` a map's value. Rows that are there
         are null in new columns. Open channels go on with the columns that they have; those that are opened from now on, by any
