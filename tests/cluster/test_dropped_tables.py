@@ -191,7 +191,10 @@ def test_in_an_object_store_the_next_owner_finishes_and_the_name_is_free(tmp_pat
             sender.join(READY_S)
             assert isinstance(sender.failure, headgate.TableDroppedError)
             left = open_store(old.info.url, s3.options, System.real().ids).list_folder("")
-            assert (left.files, left.folders) == ([".headgate-dropped"], [".hoodie"])
+            # The writer may still have been uploading what no slot has decided (rule D6, its limit).
+            in_flight = [name for name in left.files if ".log." in name]
+            assert len({name.split("_")[1].partition(".")[0] for name in in_flight}) <= 1, in_flight
+            assert ([name for name in left.files if name not in in_flight], left.folders) == ([".headgate-dropped"], [".hoodie"])
             with open_table(use_again(hg, old, sender.name).info.url, storage_options=s3.options) as table:
                 assert table.scan().to_table().to_pylist() == [{"key": 1, "city": "Bern"}]
 

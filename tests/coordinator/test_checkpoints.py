@@ -44,8 +44,8 @@ def test_a_checkpoint_with_rows_is_issued_ended_committed_and_told_in_this_order
     assert table.tell(loaded("a")) == []
     assert table.tell(InstantAsked("a", 1, 1)) == [IssueInstant(1, 1)]
     assert table.tell(table.issued(1)) == [Send("a", 1, UseInstant(1, "instant 1"))]
-    assert table.core.deadline() == 0.5
-    assert table.tell(Tick(), after=0.5) == [Send("a", 1, Barrier(1, membership(2, "a")))]
+    assert table.core.deadline() == 0.25
+    assert table.tell(Tick(), after=0.25) == [Send("a", 1, Barrier(1, membership(2, "a")))]
     assert table.tell(table.barrier("a", 1, {"orders": 9}, 100)) == []
     assert table.tell(table.flushed("a", 1, ["one", "two"])) == [
         CommitCheckpoint(1, 1, ["one", "two"], {"orders": (1, 9, "ann")})
@@ -176,7 +176,7 @@ def test_ro7_rows_wait_for_the_interval_and_what_was_committed_asks_for_no_furth
 def test_ro7_rows_at_a_bucket_side_get_a_checkpoint_though_no_load_was_reported() -> None:
     table = OneTable("a")
     table.tell(InstantAsked("a", 1, 1))
-    assert table.core.deadline() == 0.5
+    assert table.core.deadline() == 0.25
 
 
 def test_ro7_rows_that_came_behind_the_barrier_get_a_checkpoint_though_the_report_of_them_came_before_the_decision() -> None:
@@ -345,7 +345,7 @@ def test_after_aborts_in_a_row_clients_keep_what_they_have_longer_each_time_and_
         else:
             table.grant("a", "orders", incarnation=1)
         table.tell(loaded("a"))
-        assert table.core.deadline() == table.now + 0.5
+        assert table.core.deadline() == table.now + 0.25
     assert "4 were aborted" in table.core.alarms[0].text
     table.tell(Tick(), after=0.5)
     table.commit(1, "a", {"orders": 9})

@@ -184,9 +184,8 @@ class Writing(RuleBasedStateMachine):
         self.committed([self.change(taken)])
         if owned and deposed._opened.log is not None and deposed._opened.log.owned:
             for each in lapsed[:1]:
-                self.call_in(each, late)
                 with pytest.raises(DeposedError):
-                    each.transaction.commit()
+                    self.end_with(each, late)
             with pytest.raises(DeposedError):
                 self.perform(deposed, late)
         self.spare = self.handle()
@@ -291,6 +290,11 @@ class Writing(RuleBasedStateMachine):
     def call_in(self, chosen: Open, call: Call) -> None:
         self.perform(chosen.transaction, call)
         chosen.changes.append(self.change(call))
+
+    def end_with(self, chosen: Open, call: Call) -> None:
+        """A deposed one notices at its first file when the clock has moved on, else at its commit."""
+        self.call_in(chosen, call)
+        chosen.transaction.commit()
 
     def commit_of(self, chosen: Open) -> None:
         chosen.transaction.commit()
