@@ -1,6 +1,9 @@
 """`./task bench ingest`: see `--help`."""
 
 from bench.ingest import sections
+from bench.ingest.evolving import CASE as EVOLVING
+from bench.ingest.evolving import PRICE as EVOLUTION
+from bench.ingest.evolving import STEADY, evolving
 from bench.ingest.secured import BARE, PRICE, secured
 from bench.ingest.secured import CASE as SECURED
 from bench.tables.command import options_of, report
@@ -14,6 +17,7 @@ SECTIONS = {
     "overload": "32 channels against one writer: its memory",
     "recovery": "from kill -9 to the first new commit",
     "secured": "2 writers with and without TLS, a signed token, certificates among the services, and reconciliation",
+    "evolving": "2 writers, batches that bring a new column every 100 checkpoints, beside batches that bring none",
     "idle": "CPU of a cluster that nobody uses",
 }
 ROWS = {"1s": 8_000_000, "10s": 16_000_000}
@@ -45,6 +49,7 @@ GOALS = (
     Goal("writer killed: first new commit, p99 <= 3 s", _KILLED, "writer", "s, p99", 3),
     Goal("coordinator killed: first new commit, p99 <= 8 s", _KILLED, "coordinator", "s, p99", 8),
     Goal("TLS, JWT, certificates and reconciliation cost <= 10 %", PRICE, SECURED, "rows/CPU-s", 0.9, peer=BARE),
+    Goal("a new column every 100 checkpoints costs <= 3 %", EVOLUTION, EVOLVING, "rows/CPU-s", 0.97, peer=STEADY),
     Goal("idle cluster <= 2 % of a core", "idle", "one coordinator, two writers, Redis", "% of a core", 2),
 )
 
@@ -72,6 +77,8 @@ def main() -> None:
         sections.recovery(figures, 2 if options.quick else 20)
     if "secured" in options.only:
         secured(figures, rows["1s"], options.rounds)
+    if "evolving" in options.only:
+        evolving(figures, rows["10s"], options.rounds)
     if "idle" in options.only:
         sections.idle(figures, 5 if options.quick else 30)
     report(figures, GOALS, options, ("pyarrow", "grpcio", "protobuf", "hudi"))

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import pyarrow as pa
 
@@ -37,13 +37,47 @@ def load(
     return {"rows": rows, "wall": used.wall, "cpu": used.cpu, "client_cpu": own.cpu, "peak": peak_bytes()}
 
 
-def _send(channels: Sequence[headgate.Channel], batches: pa.ipc.RecordBatchFileReader, numbers: range) -> None:
+def load_evolving(
+    address: str, table: str, feed: str, channels: int, warm_up: int, processes: Sequence[int], every: float
+) -> dict[str, float]:
+    """As ``load``, with a column more in each batch, which has another name ``every`` so many seconds; 0: always the same.
+
+    Returns also how many columns were ``added`` after the first.
+    """
+    batches = pa.ipc.open_file(pa.memory_map(feed))
+    with connect(address) as hg:
+        target = hg.table(table)
+        target.configure({"headgate.evolve": "add"})
+        opened = [target.channel(f"loader-{number}") for number in range(channels)]
+        began = time.perf_counter()
+
+        def with_column(batch: pa.RecordBatch) -> pa.RecordBatch:
+            number = int((time.perf_counter() - began) / every) if every else 0
+            return batch.append_column(f"added_{number}", batch.column("version"))
+
+        _send(opened, batches, range(warm_up), with_column)
+        begin, began = Moment.now(processes), time.perf_counter()
+        _send(opened, batches, range(warm_up, batches.num_record_batches), with_column)
+        used = Moment.now(processes) - begin
+        for channel in opened:
+            channel.close()
+        added = sum(name.startswith("added_") for name in hg.table(table).info.schema.names) - 1
+    rows = (batches.num_record_batches - warm_up) * BATCH_ROWS
+    return {"rows": rows, "wall": used.wall, "cpu": used.cpu, "added": added}
+
+
+def _send(
+    channels: Sequence[headgate.Channel],
+    batches: pa.ipc.RecordBatchFileReader,
+    numbers: range,
+    changed: Callable[[pa.RecordBatch], pa.RecordBatch] = lambda batch: batch,
+) -> None:
     failed: list[BaseException] = []
 
     def work(at: int) -> None:
         try:
             for number in numbers[at :: len(channels)]:
-                channels[at].upsert(batches.get_batch(number))
+                channels[at].upsert(changed(batches.get_batch(number)))
             channels[at].flush("queryable")
         except BaseException as error:  # noqa: BLE001 - raised again by the thread that joins
             failed.append(error)

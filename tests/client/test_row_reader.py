@@ -16,7 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.errors import HeadgateError
-from headgate.rows import RowFormat, RowFormats
+from headgate.row_formats import RowFormats
+from headgate.rows import RowFormat
 from support.any_values import NESTED, SCALARS
 from support.every_kind import INFO, SCHEMA, row
 from support.strategies import effort

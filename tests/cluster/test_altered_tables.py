@@ -1,9 +1,6 @@
 """Columns are added while producers of the old and of the new columns send, owners die, and plans are open (rule C7)."""
 
-import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,7 +11,7 @@ from headgate_tables.hudi import open_table
 from support.cluster import Cluster
 from support.compacted import compactions, until
 from support.exactly_once import assert_exactly_once
-from support.journal import Attempt, History
+from support.gates import assert_gates, gate_sender
 from support.processes import READY_S
 from support.producers import Producers, create_table
 from support.readers import read_by_hudi_rs
@@ -26,63 +23,10 @@ SOON = {"coordinator": ["--checkpoint-interval", "300ms", "--checkpoint-min-inte
 WORKLOAD = Workload(hot_keys=20, partitions=2)
 
 
-class GateSender(threading.Thread):
-    """A producer of rows with the new column ``gate``, which says in each row what ``note`` says."""
-
-    def __init__(self, address: str, name: str) -> None:
-        super().__init__(name=name, daemon=True)
-        self._address = address
-        self.history = History(name)
-        self.stop = threading.Event()
-        self.failure: headgate.HeadgateError | None = None
-        self._acked = threading.Condition()
-
-    def run(self) -> None:
-        try:
-            with headgate.connect(self._address, wait=READY_S) as hg, hg.table("t").channel(self.name) as channel:
-                self.history.attempts.append(attempt := Attempt(1, 0, 0))
-                while not self.stop.is_set():
-                    first, attempt.sent = attempt.sent + 1, attempt.sent + 50
-                    rows = WORKLOAD.rows(self.name, first, attempt.sent, 1)
-                    channel.write(rows.append_column("gate", rows["note"]), offset=attempt.sent)
-                    channel.flush("durable")
-                    with self._acked:
-                        self.history.acked = channel.committed_offset
-                        self._acked.notify_all()
-        except headgate.HeadgateError as error:
-            self.failure = error
-
-    def wait_acked(self, number: int) -> None:
-        with self._acked:
-            assert self._acked.wait_for(lambda: self.history.acked >= number, timeout=READY_S), self.failure
-
-
-@contextmanager
-def gate_sender(address: str, name: str) -> Iterator[GateSender]:
-    sender = GateSender(address, name)
-    sender.start()
-    try:
-        yield sender
-    finally:
-        sender.stop.set()
-        sender.join(READY_S)
-    assert not sender.is_alive()
-    assert sender.failure is None
-
-
 def alter(address: str, **change: object) -> headgate.Alteration:
     """The call goes on over a restart of the owner."""
     with headgate.connect(address, timeout=READY_S, wait=READY_S) as hg:
         return hg.table("t").alter(add=change)
-
-
-def assert_gates(url: str, *senders: GateSender) -> None:
-    """hudi-rs shows in ``gate`` what the senders sent, and null in all other rows."""
-    names = {sender.history.producer for sender in senders}
-    found = read_by_hudi_rs(Path(url.removeprefix("file://"))).select(["producer", "note", "gate"]).to_pylist()
-    assert {row["producer"] for row in found} >= names
-    wrong = [row for row in found if row["gate"] != (row["note"] if row["producer"] in names else None)]
-    assert not wrong, wrong[:5]
 
 
 @pytest.mark.parametrize("step", ["", "alter_sent:1", "alter_won:1"])
@@ -101,7 +45,7 @@ def test_producers_of_old_and_new_columns_lose_nothing_while_columns_are_added(t
                     cluster.start("coordinator-1")
                 # A repeated call finds it done.
                 assert asked.result().added == (() if step == "alter_won:1" else ("gate: string",))
-            with gate_sender(cluster.address, "new") as new:
+            with gate_sender(cluster.address, "new", WORKLOAD) as new:
                 new.wait_acked(500)
                 assert alter(cluster.address, more=pa.int64()).added == ("more: int64",)
                 new.wait_acked(new.history.acked + 500)
@@ -128,7 +72,7 @@ def test_a_compactor_that_slept_through_an_alteration_finishes_its_operation_and
             producers.start("one")
             cluster.wait_stopped("compactor-1")
             alter(cluster.address, gate=pa.string())
-            with gate_sender(cluster.address, "new") as new:
+            with gate_sender(cluster.address, "new", WORKLOAD) as new:
                 new.wait_acked(500)
                 cluster.resume("compactor-1")
                 before = compactions(open_table(url))

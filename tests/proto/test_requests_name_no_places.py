@@ -36,6 +36,8 @@ TEXTS = {
     "CreateTableRequest.record_key": "columns",
     "CreateTableRequest.schema": "Arrow",
     "DescribeTableRequest.name": "a table",
+    "EvolveRequest.columns": "Arrow",
+    "EvolveRequest.table": "a table",
     "DropRequest.table": "a table",
     "DropRequest.table_uuid": "its id",
     "ListChannelsRequest.after": "a channel",

@@ -3,7 +3,7 @@
 import pyarrow as pa
 
 from headgate.definition import TableInfo
-from headgate.rows import RowFormats
+from headgate.row_formats import RowFormats
 
 TABLE = TableInfo(
     "events", pa.schema([("id", pa.string())]), ("id",), (), None, 1, hive_style=False, url="", uuid="", table_version=8

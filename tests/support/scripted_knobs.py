@@ -7,7 +7,7 @@ from typing import Any
 import grpc
 
 from headgate_proto.api.v1 import errors_pb2 as err
-from headgate_proto.api.v1 import ingest_pb2
+from headgate_proto.api.v1 import ingest_pb2, tables_pb2
 
 Answer = ingest_pb2.AppendResponse
 Row = dict[str, Any]
@@ -47,4 +47,6 @@ class Knobs:
     """Calls of TableService fail with these; a bare status stands for a lost answer: the call is carried out."""
     token: str | None = None
     """Always: what every call has to bring."""
+    evolution: "tables_pb2.Evolution.ValueType" = tables_pb2.EVOLUTION_REFUSE
+    """Always: of tables that are created from now on."""
     max_in_flight_bytes: int = 256 * 1024 * 1024

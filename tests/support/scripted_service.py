@@ -19,9 +19,11 @@ from grpc import aio
 
 from headgate_proto.api.v1 import errors_pb2 as err
 from headgate_proto.api.v1 import ingest_pb2, ingest_pb2_grpc, tables_pb2, tables_pb2_grpc
+from headgate_proto.api.v1.maintenance_pb2_grpc import add_MaintenanceServiceServicer_to_server as add_maintenance
 from headgate_proto.api.v1.tables_pb2_grpc import add_TableServiceServicer_to_server as add_tables
 from headgate_runtime.part_reader import PartReader
 from support.scripted_knobs import Answer, Knobs, Row
+from support.scripted_maintenance import ScriptedMaintenance
 
 Tls = grpc.ServerCredentials | Callable[[], grpc.ServerCredentials]
 """Of all servers, or made for each, as those that read files again have to be."""
@@ -84,7 +86,11 @@ class Cluster:
         self._credentials = credentials
 
     async def start(self, writers: int = 1) -> None:
-        self.coordinator = await self.serve(lambda server, _: add_tables(Tables(self), server))
+        def add(server: aio.Server, _: list[str]) -> None:
+            add_tables(Tables(self), server)
+            add_maintenance(ScriptedMaintenance(lambda table: self.tables[table].description), server)  # type: ignore[abstract]
+
+        self.coordinator = await self.serve(add)
         for _ in range(writers):
             await self.add_writer()
 
@@ -179,6 +185,7 @@ class Tables(tables_pb2_grpc.TableServiceServicer):
             table_version=request.table_version or 8,
             url=f"memory://{request.name}",
             table_uuid="00000000-0000-0000-0000-000000000000",
+            evolution=self.cluster.knobs.evolution,
         )
         self.cluster.tables.setdefault(request.name, Stored(description))
         await self._fail(context, before=False)

@@ -137,6 +137,11 @@ def test_columns_that_a_batch_lacks_and_that_can_be_null_are_null_and_the_others
     assert Filling(table).counted(deletes, deletes.rows.schema).rows is deletes.rows
 
 
+def test_a_single_row_that_lacks_a_boolean_is_filled_though_its_null_counts_as_no_byte() -> None:
+    counted = Filling(table_of({"a": pa.bool_()})).counted(lacking := batch(1, {}), lacking.rows.schema)
+    assert counted.rows["a"].to_pylist() == [None]
+
+
 def test_no_row_lacks_its_key_partition_or_ordering() -> None:
     rows = batch(3, {"a": pa.int64()}).rows
     for column in ("id", "part", "ts"):

@@ -49,9 +49,9 @@ class Filling:
                 f"{FILLED_BYTES:,}",
                 fix=f"Send at most {most:,} rows in a batch.",
             )
-        if not nbytes:
-            return admitted
         filled = admitted.rows if only_deletes else self._filled(admitted.rows)
+        if filled is admitted.rows and not nbytes:
+            return admitted
         return dataclasses.replace(admitted, rows=filled, nbytes=admitted.nbytes + nbytes)
 
     def _bits(self, schema: pa.Schema | None) -> int:

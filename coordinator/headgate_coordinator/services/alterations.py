@@ -35,6 +35,14 @@ def _types(message: bytes) -> dict[str, pa.DataType]:
     return types
 
 
+def read_columns(request: api.EvolveRequest) -> pa.Schema:
+    """The columns that the request brings. As ``read_alteration``."""
+    types = _types(request.columns)
+    if not types:
+        raise rpc_error(errors_pb2.CODE_INVALID_ARGUMENT, "the request brings no column", "Set columns.")
+    return pa.schema(list(types.items()))
+
+
 class Alterations:
     """Of the table ``owned``."""
 
@@ -60,3 +68,9 @@ class Alterations:
         if plan_only or not (found.added or found.widened or found.nullable):
             return found
         return await self._owned.call_table_alone(ALTERED, alter)
+
+    async def evolve(self, columns: pa.Schema) -> api.EvolveResponse:
+        """Makes the change after which the table holds these columns, unless it does. Raises RpcError, TablesError."""
+        alteration = await self._owned.call_table(lambda table: table.evolution(columns))
+        found = await self.answer(alteration, plan_only=False)
+        return api.EvolveResponse(added=found.added, widened=found.widened, table=found.table)

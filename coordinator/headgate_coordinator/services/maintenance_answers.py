@@ -53,8 +53,9 @@ def ended(instant: str, outcome: PlanOutcome) -> api.CompactedPlan:
 
 def altered(table: Table, found: AlterResult) -> api.AlterResponse:
     """Answers with what has changed or would, and the table with these columns."""
-    described = describe(table.name, table.url, table.definition, table.format_version) if table.definition is not None else None
-    if described is not None:
+    described = None
+    if table.definition is not None:
+        described = describe(table.name, table.url, table.definition, table.format_version, table.settings.evolve)
         described.schema = found.schema.serialize().to_pybytes()
     return api.AlterResponse(
         instant=found.instant, added=found.added, widened=found.widened, nullable=found.nullable, table=described

@@ -1,9 +1,9 @@
 """MaintenanceService: operators' requests to a table's owner. Each is checked, passed to the table and answered."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator
 from concurrent.futures import Executor
-from typing import Final, TypeVar, assert_never
+from typing import Final, assert_never
 
 import structlog
 from grpc.aio import ServicerContext
@@ -11,9 +11,10 @@ from grpc.aio import ServicerContext
 from headgate_coordinator.core.refusals import ADOPTED, RESTORED
 from headgate_coordinator.leadership.coordinator_state import CoordinatorState
 from headgate_coordinator.services import maintenance_answers as answers
-from headgate_coordinator.services.alterations import Alterations, read_alteration
+from headgate_coordinator.services.alterations import Alterations, read_alteration, read_columns
 from headgate_coordinator.services.drops import Drops
 from headgate_coordinator.services.following import follow_plans
+from headgate_coordinator.services.operator_errors import answered, refused, says_nothing
 from headgate_coordinator.services.storage_calls import StorageCalls
 from headgate_coordinator.tables.committer import stuck_loads
 from headgate_coordinator.tables.owned_table import OwnedTable
@@ -21,16 +22,15 @@ from headgate_coordinator.tables.storage import TableStorage
 from headgate_proto.api.v1 import errors_pb2
 from headgate_proto.api.v1 import maintenance_pb2 as api
 from headgate_proto.api.v1 import maintenance_pb2_grpc as rpc
-from headgate_runtime.errors import RpcError, from_tables, rpc_error
+from headgate_runtime.errors import RpcError, rpc_error
 from headgate_runtime.grpc_server import principal
 from headgate_runtime.world import Clock
-from headgate_tables.errors import FixCall, ForeignWriterError, TablesError, UnsupportedTableError
+from headgate_tables.errors import TablesError
 from headgate_tables.face.operation import Plan
 from headgate_tables.face.owner import Table
 from headgate_tables.face.results import AdoptResult
 
 _log = structlog.get_logger()
-_T = TypeVar("_T")
 
 _SAVEPOINT_WORK: Final = {"comment": "savepoint", "remove": "end of a savepoint", "list": "list of savepoints"}
 _SLICE_WORK: Final = {"set_aside": "set a slice aside", "readmit": "readmit a slice", "list": "list of slices"}
@@ -51,33 +51,33 @@ class MaintenanceService(StorageCalls, rpc.MaintenanceServiceServicer):
     ) -> AsyncIterator[api.CompactResponse]:
         owned = await self._owner(request.table, principal(context), "compact", plan_only=request.plan_only)
         if request.plan_only:
-            found = await _asked(owned.call_table(lambda table: table.compact(plan_only=True)))
+            found = await answered(owned.call_table(lambda table: table.compact(plan_only=True)))
             yield api.CompactResponse(planned=answers.would_compact(found, owned.compactions.compactor_count))
             return
         try:
             async for answer in follow_plans(owned.compactions, await owned.call_table(_plan), self._clock):
                 yield answer
         except TablesError as error:
-            raise _refused(error) from error
+            raise refused(error) from error
 
     async def Clean(
         self, request: api.CleanRequest, context: ServicerContext[api.CleanRequest, api.CleanResponse]
     ) -> api.CleanResponse:
         owned = await self._owner(request.table, principal(context), "clean", plan_only=request.plan_only)
-        return answers.cleaned(await _asked(owned.call_table(lambda table: table.clean(plan_only=request.plan_only))))
+        return answers.cleaned(await answered(owned.call_table(lambda table: table.clean(plan_only=request.plan_only))))
 
     async def Archive(
         self, request: api.ArchiveRequest, context: ServicerContext[api.ArchiveRequest, api.ArchiveResponse]
     ) -> api.ArchiveResponse:
         owned = await self._owner(request.table, principal(context), "archive", plan_only=request.plan_only)
-        return answers.archived(await _asked(owned.call_table(lambda table: table.archive(plan_only=request.plan_only))))
+        return answers.archived(await answered(owned.call_table(lambda table: table.archive(plan_only=request.plan_only))))
 
     async def Savepoint(
         self, request: api.SavepointRequest, context: ServicerContext[api.SavepointRequest, api.SavepointResponse]
     ) -> api.SavepointResponse:
         what = request.WhichOneof("what")
         if what is None:
-            raise _says_nothing("comment, remove or list")
+            raise says_nothing("comment, remove or list")
         owned = await self._owner(request.table, principal(context), _SAVEPOINT_WORK[what], instant=request.remove)
         user = principal(context)
 
@@ -95,7 +95,7 @@ class MaintenanceService(StorageCalls, rpc.MaintenanceServiceServicer):
                     assert_never(what)
             return answers.saved(instant, table)
 
-        return await _asked(owned.call_table(call))
+        return await answered(owned.call_table(call))
 
     async def Restore(
         self, request: api.RestoreRequest, context: ServicerContext[api.RestoreRequest, api.RestoreResponse]
@@ -104,9 +104,9 @@ class MaintenanceService(StorageCalls, rpc.MaintenanceServiceServicer):
             request.table, principal(context), "restore", instant=request.instant, plan_only=request.plan_only
         )
         # Planned first: a request for an instant without a savepoint must not end channels.
-        found = await _asked(owned.call_table(lambda table: table.restore(request.instant, plan_only=True)))
+        found = await answered(owned.call_table(lambda table: table.restore(request.instant, plan_only=True)))
         if not request.plan_only:
-            found = await _asked(owned.call_table_alone(RESTORED, lambda table: table.restore(request.instant)))
+            found = await answered(owned.call_table_alone(RESTORED, lambda table: table.restore(request.instant)))
         return answers.restored(found)
 
     async def Adopt(
@@ -132,12 +132,12 @@ class MaintenanceService(StorageCalls, rpc.MaintenanceServiceServicer):
             )
 
         if (owned := self._state.owned.get(name)) is not None:
-            return answers.adopted(await _asked(owned.call_table_alone(ADOPTED, call)))
+            return answers.adopted(await answered(owned.call_table_alone(ADOPTED, call)))
         if name in self._state.troubles:
-            return answers.adopted(await _asked(self._state.adoptions.request_adoption(name, call)))
-        if name in await _asked(self._blocking(self._storage.table_names)):
+            return answers.adopted(await answered(self._state.adoptions.request_adoption(name, call)))
+        if name in await answered(self._blocking(self._storage.table_names)):
             raise RpcError(self._state.not_served_error(name))
-        found = await _asked(self._blocking(lambda: self._storage.adopt_new(name, self._state.own.address, call)))
+        found = await answered(self._blocking(lambda: self._storage.adopt_new(name, self._state.own.address, call)))
         self._created.set()
         return answers.adopted(found)
 
@@ -145,7 +145,7 @@ class MaintenanceService(StorageCalls, rpc.MaintenanceServiceServicer):
         self, request: api.RepairRequest, context: ServicerContext[api.RepairRequest, api.RepairResponse]
     ) -> api.RepairResponse:
         owned = await self._owner(request.table, principal(context), "repair")
-        repaired = await _asked(owned.call_table(lambda table: table.repair()))
+        repaired = await answered(owned.call_table(lambda table: table.repair()))
         return api.RepairResponse(files=repaired.put_back, removed=repaired.removed)
 
     async def _accept_future_times(self, request: api.AdoptRequest, caller: str) -> api.AdoptResponse:
@@ -163,9 +163,9 @@ class MaintenanceService(StorageCalls, rpc.MaintenanceServiceServicer):
             return table.accept_future_times()
 
         if (owned := self._state.owned.get(name)) is not None:
-            floor = await _asked(owned.call_table(go_on))
+            floor = await answered(owned.call_table(go_on))
         elif name in self._state.troubles:
-            floor = await _asked(self._state.adoptions.request_adoption(name, go_on))
+            floor = await answered(self._state.adoptions.request_adoption(name, go_on))
         else:
             raise RpcError(await self._why_not_here(name))
         return api.AdoptResponse(goes_on_from=floor)
@@ -177,9 +177,13 @@ class MaintenanceService(StorageCalls, rpc.MaintenanceServiceServicer):
         owned = await self._owner(request.table, principal(context), "configure", changes=changes)
 
         def call(table: Table) -> api.ConfigureResponse:
-            return answers.settings(table.configure(changes) if changes else table.settings)
+            if not changes:
+                return answers.settings(table.settings)
+            settings = table.configure(changes)
+            self._storage.note_change(request.table)
+            return answers.settings(settings)
 
-        return await _asked(owned.call_table(call))
+        return await answered(owned.call_table(call))
 
     async def ChangeVersion(
         self, request: api.ChangeVersionRequest, context: ServicerContext[api.ChangeVersionRequest, api.ChangeVersionResponse]
@@ -193,7 +197,7 @@ class MaintenanceService(StorageCalls, rpc.MaintenanceServiceServicer):
             self._storage.note_change(request.table)
             return api.ChangeVersionResponse(before=change.before)
 
-        return await _asked(owned.call_table(call))
+        return await answered(owned.call_table(call))
 
     async def Alter(
         self, request: api.AlterRequest, context: ServicerContext[api.AlterRequest, api.AlterResponse]
@@ -202,14 +206,21 @@ class MaintenanceService(StorageCalls, rpc.MaintenanceServiceServicer):
         plan_only = request.plan_only
         owned = await self._owner(request.table, principal(context), "alteration", change=str(alteration), plan_only=plan_only)
         altering = Alterations(owned, self._storage, self._blocking)
-        return await _asked(altering.answer(alteration, plan_only=plan_only))
+        return await answered(altering.answer(alteration, plan_only=plan_only))
+
+    async def Evolve(
+        self, request: api.EvolveRequest, context: ServicerContext[api.EvolveRequest, api.EvolveResponse]
+    ) -> api.EvolveResponse:
+        columns = await self._blocking(lambda: read_columns(request))
+        owned = await self._owner(request.table, principal(context), "evolution", columns=columns.names)
+        return await answered(Alterations(owned, self._storage, self._blocking).evolve(columns))
 
     async def Slice(
         self, request: api.SliceRequest, context: ServicerContext[api.SliceRequest, api.SliceResponse]
     ) -> api.SliceResponse:
         what = request.WhichOneof("what")
         if what is None:
-            raise _says_nothing("set_aside, readmit or list")
+            raise says_nothing("set_aside, readmit or list")
         owned = await self._owner(
             request.table, principal(context), _SLICE_WORK[what], slice=request.set_aside or request.readmit
         )
@@ -226,7 +237,7 @@ class MaintenanceService(StorageCalls, rpc.MaintenanceServiceServicer):
                     assert_never(what)
             return answers.stuck(stuck_loads(table))
 
-        return await _asked(owned.call_table(call))
+        return await answered(owned.call_table(call))
 
     async def Drop(
         self, request: api.DropRequest, context: ServicerContext[api.DropRequest, api.DropResponse]
@@ -237,14 +248,14 @@ class MaintenanceService(StorageCalls, rpc.MaintenanceServiceServicer):
             raise rpc_error(
                 errors_pb2.CODE_INVALID_ARGUMENT, "the drop does not say which table it means", "Send the `table_uuid`, too."
             )
-        return await _asked(Drops(self._state, self._storage, self._blocking, self._created).answer(request, caller))
+        return await answered(Drops(self._state, self._storage, self._blocking, self._created).answer(request, caller))
 
     async def ListChannels(
         self, request: api.ListChannelsRequest, context: ServicerContext[api.ListChannelsRequest, api.ListChannelsResponse]
     ) -> api.ListChannelsResponse:
         owned = await self._owner(request.table, principal(context), "list of channels", prefix=request.prefix)
         lags = self._state.writers.lags_of(request.table)
-        return await _asked(owned.call_table(lambda table: answers.channels(table, request.prefix, request.after, lags)))
+        return await answered(owned.call_table(lambda table: answers.channels(table, request.prefix, request.after, lags)))
 
     async def _owner(self, table: str, caller: str, what: str, **details: object) -> OwnedTable:
         """Returns the table. Raises RpcError if it is not owned here."""
@@ -258,9 +269,9 @@ class MaintenanceService(StorageCalls, rpc.MaintenanceServiceServicer):
         """Returns the error for a table that is not owned here. Asks the storage too: the state may not know a new table yet, and
         there was one that was dropped.
         """
-        if table in self._state.table_names or table in await _asked(self._blocking(self._storage.table_names)):
+        if table in self._state.table_names or table in await answered(self._blocking(self._storage.table_names)):
             return self._state.not_served_error(table)
-        await _asked(self._blocking(lambda: self._storage.describe(table)))
+        await answered(self._blocking(lambda: self._storage.describe(table)))
         return self._state.not_served_error(table)
 
 
@@ -272,25 +283,3 @@ def _plan(table: Table) -> list[Plan]:
     """Plans all slices that are in no plan, and returns all open plans."""
     table.plan_compaction(forced=True)
     return list(table.plans.values())
-
-
-def _says_nothing(fields: str) -> RpcError:
-    return rpc_error(errors_pb2.CODE_INVALID_ARGUMENT, "the request does not say what to do", f"Set one of {fields}.")
-
-
-async def _asked(answer: Awaitable[_T]) -> _T:
-    """Returns the answer. Raises RpcError for the library's errors."""
-    try:
-        return await answer
-    except TablesError as error:
-        raise _refused(error) from error
-
-
-def _refused(error: TablesError) -> RpcError:
-    if not isinstance(error, FixCall):
-        _log.warning("an operator's request failed", error=str(error), kind=type(error).__name__)
-    answer = from_tables(error)
-    if isinstance(error, ForeignWriterError | UnsupportedTableError):
-        # The error for clients sends them to the operators; operators need to know what is wrong.
-        answer.message, answer.fix = error.message, error.fix
-    return RpcError(answer)

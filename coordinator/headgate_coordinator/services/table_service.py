@@ -142,4 +142,4 @@ def _wanted(request: api.CreateTableRequest, schema: pa.Schema, creator: str) ->
 
 
 def _description(table: DescribedTable) -> api.TableDescription:
-    return describe(table.name, table.url, table.definition, table.format_version)
+    return describe(table.name, table.url, table.definition, table.format_version, table.evolve)

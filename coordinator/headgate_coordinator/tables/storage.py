@@ -32,12 +32,15 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class DescribedTable:
-    """A table's definition from its CONFIG slot, the url where readers find the table, and the version of its format."""
+    """A table's definition from its CONFIG slot, the url where readers find the table, the version of its format, and its setting
+    ``headgate.evolve``.
+    """
 
     name: str
     url: str
     definition: Definition
     format_version: int
+    evolve: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,7 +292,7 @@ class TableStorage:
                 f"{table.url} has an entry, but was not made by this library",
                 fix="Stop the program that made it and run `headgate table adopt`, or remove the entry.",
             )
-        described = DescribedTable(name, table.url, table.definition, table.format_version)
+        described = DescribedTable(name, table.url, table.definition, table.format_version, table.settings.evolve)
         self._kept[name] = _Kept(place, self._world.clock.monotonic() + DESCRIBED_S, described)
         return described
 

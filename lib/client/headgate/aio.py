@@ -10,19 +10,16 @@ async with headgate.aio.connect("localhost:7070") as hg:
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
-from headgate.acks import Acks, Level
+from headgate.aio_channel import Channel, Receipt
 from headgate.coordinators import Coordinators, parse_addresses
 from headgate.credentials import Tls, look_for
 from headgate.definition import Columns, Listing, TableInfo, checked_channel_name, names_of
 from headgate.deleting import Deletable
-from headgate.encoding import SMALL_BYTES, Compression, Encoder, encode_call
-from headgate.errors import InvalidArgumentError
+from headgate.encoding import Compression, Encoder
 from headgate.operating import Operated
 from headgate.reading.aio import Scan, StoredTable, open  # noqa: A004 - read as headgate.aio.open
-from headgate.rows import RowFormat, RowFormats, detect_operation_type
 from headgate.runner import ChannelRunner
 from headgate.schemas import SchemaLike, schema_of
 from headgate.shared_channel import SharedChannel
@@ -35,8 +32,6 @@ __all__ = ["Channel", "Headgate", "Receipt", "Scan", "StoredTable", "Table", "co
 
 DEFAULT_TIMEOUT = 60.0
 DEFAULT_IN_FLIGHT = 64 * 1024 * 1024
-_INLINE_ROWS = 200
-"""Up to this many rows are converted on the event loop, in about 0.2 ms; handing them to a thread takes as long."""
 
 
 def connect(
@@ -176,119 +171,3 @@ class Table(Operated, Deletable):
     def channel(self, name: str) -> "Channel":
         """The channel of this name, not yet open: use ``async with`` or ``await channel.open()``."""
         return Channel(self.headgate, self.info, checked_channel_name(name))
-
-
-class Receipt:
-    """Confirms that a call's rows are buffered; ``offset`` is that of the last one."""
-
-    __slots__ = ("_channel", "offset")
-
-    def __init__(self, channel: "Channel", offset: int) -> None:
-        self.offset = offset
-        self._channel = channel
-
-    async def wait(self, level: Level = "durable", *, timeout: float | None = None) -> None:
-        await self._channel.wait(self.offset, level, timeout=timeout)
-
-
-class Channel:
-    """One producer's ordered stream of rows into a table."""
-
-    def __init__(self, headgate: Headgate, table: TableInfo, name: str) -> None:
-        self.name = name
-        self.formats = RowFormats(table)
-        self.encoder = headgate.encoder
-        self._headgate = headgate
-        self._table = table
-        self._runner: ChannelRunner | None = None
-        self._order = asyncio.Lock()
-        self._calls = 0  # that hold or wait for the lock, which looks free before the next one of them has it
-
-    async def __aenter__(self) -> Self:
-        return await self.open()
-
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        await self.close("queryable" if kind is None else None)
-
-    async def open(self) -> Self:
-        self._runner = await self._headgate.open_channel(self._table, self.name)
-        self.formats = self.formats.altered(self._runner.channel.columns)
-        return self
-
-    @property
-    def runner(self) -> ChannelRunner:
-        """What runs the open channel. Raises InvalidArgumentError before ``open``."""
-        if self._runner is None:
-            raise InvalidArgumentError(f"channel {self.name!r} is not open", fix="Use `async with`, or await channel.open().")
-        return self._runner
-
-    @property
-    def acks(self) -> Acks:
-        return self.runner.channel.state.acks
-
-    @property
-    def committed_offset(self) -> int:
-        return self.acks.durable
-
-    @property
-    def offset(self) -> int:
-        return self.runner.channel.offset
-
-    async def upsert(self, rows: object, offset: int | None = None, *, timeout: float | None = None) -> Receipt:
-        return await self._append(self.formats.upsert, rows, offset, timeout)
-
-    async def delete(self, rows: object, offset: int | None = None, *, timeout: float | None = None) -> Receipt:
-        return await self._append(self.formats.delete, rows, offset, timeout)
-
-    async def write(
-        self, rows: object, offset: int | None = None, *, operation_column: str = "op", timeout: float | None = None
-    ) -> Receipt:
-        rows, kind = detect_operation_type(rows, operation_column)
-        return await self._append(self.formats.mixed(operation_column, kind), rows, offset, timeout)
-
-    async def skip(self, offset: int | None = None) -> None:
-        self.runner.channel.skip(offset)
-
-    async def flush(self, level: Level = "queryable", *, timeout: float | None = None) -> None:
-        await self.runner.flush(level, self.seconds(timeout))
-
-    async def wait(self, offset: int, level: Level = "durable", *, timeout: float | None = None) -> None:
-        channel = self.runner.channel
-        await channel.wait(lambda: channel.offset_at(level) >= offset, self.seconds(timeout), offset, level)
-
-    async def close(self, level: Level | None = "queryable", *, timeout: float | None = None) -> None:
-        await self.runner.close(level, self.seconds(timeout))
-
-    def seconds(self, timeout: float | None) -> float:
-        """The connection's timeout, unless the call has one."""
-        return self._headgate.timeout if timeout is None else timeout
-
-    async def _append(self, row_format: RowFormat, rows: object, offset: int | None, timeout: float | None) -> Receipt:
-        shared = self.runner.channel
-        if not self._calls and shared.single_rows.rows and (single := shared.try_row(row_format, rows, offset)) is not None:
-            return Receipt(self, single)
-        self._calls += 1
-        try:
-            async with self._order:  # conversions on threads must keep the order of the calls
-                await asyncio.sleep(0)  # a program that never waits must let rows be sent
-                single = shared.try_row(row_format, rows, offset)
-                return Receipt(self, await self._append_all(row_format, rows, offset, timeout) if single is None else single)
-        finally:
-            self._calls -= 1
-
-    async def _append_all(self, row_format: RowFormat, rows: object, offset: int | None, timeout: float | None) -> int:
-        runner = self.runner
-        runner.channel.check_accepts(offset)
-        messages = iter(encode_call(self.encoder, row_format, rows, offset))
-        taken = runner.channel.offset if offset is None else offset
-        while (encoded := next(messages, None) if _is_small(rows) else await asyncio.to_thread(next, messages, None)) is not None:
-            taken = await runner.append_rows(row_format, encoded, offset, self.seconds(timeout))
-        return taken
-
-
-def _is_small(rows: object) -> bool:
-    """Whether converting the rows takes less time than handing them to a thread."""
-    size = getattr(rows, "nbytes", None)
-    if isinstance(size, int):
-        return size <= SMALL_BYTES
-    return not hasattr(rows, "__len__") or hasattr(rows, "keys") or len(rows) <= _INLINE_ROWS

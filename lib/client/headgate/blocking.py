@@ -186,6 +186,17 @@ class Table(ReadableByName):
         """
         return self._thread.run(self._core.alter(add=add, widen=widen, nullable=nullable, plan_only=plan_only))
 
+    def evolve(self, columns: SchemaLike) -> Alteration:
+        """Lets the table hold these columns, any of a batch, as far as its setting ``headgate.evolve`` allows it::
+
+            orders.configure({"headgate.evolve": "add"})
+            orders.evolve([("gate", str)]).added
+
+        Channels do this by themselves with rows that bring a column; a program that knows its columns may do it before. Needs the
+        right write. Raises SchemaError for what the setting does not allow, and for types of which neither holds the other.
+        """
+        return self._thread.run(self._core.evolve(columns))
+
     def delete_where(
         self,
         where: str,

@@ -6,6 +6,7 @@ from typing import Self
 from headgate import aio
 from headgate.acks import Acks, Level
 from headgate.encoding import encode_call
+from headgate.errors import RowError, SchemaError
 from headgate.loop_thread import LoopThread
 from headgate.rows import RowFormat, detect_operation_type
 
@@ -88,6 +89,10 @@ class Channel:
         they are many, at ``flush``, ``close`` and calls of another kind, and at the latest 5 ms later. Plain tuples hold the
         table's columns in their order.
 
+        In a table whose setting ``headgate.evolve`` is ``add``, rows may bring new columns and fields of structs, and with
+        ``add-and-widen`` values that only a wider type holds: the table changes first, as by ``Table.alter``. A column's first
+        values say its type. Of a reader the schema counts, and its values widen nothing.
+
         Waits while the channel's buffer is full. Raises RowError, SchemaError, TooLargeError (of data in memory no row was
         buffered); BatchRefusedError; NotCommittedError after ``timeout`` seconds without room (``ch.offset`` is the last row
         buffered); GiveUp::
@@ -156,6 +161,16 @@ class Channel:
         shared = self._shared
         if (single := shared.try_row(row_format, rows, offset)) is not None:
             return Receipt(self, single)
+        if self._core.formats.table.evolve != "refuse":
+            row_format, rows = self._thread.run(self._core.prepared(row_format, rows))
+        while True:
+            try:
+                return Receipt(self, self._append_as(row_format, rows, offset, timeout))
+            except (RowError, SchemaError) as misfit:
+                row_format = self._thread.run(self._core.evolved(row_format, rows, misfit))
+
+    def _append_as(self, row_format: RowFormat, rows: object, offset: int | None, timeout: float | None) -> int:
+        shared = self._shared
         shared.check_accepts(offset)
         taken = shared.offset if offset is None else offset
         for encoded in encode_call(self._core.encoder, row_format, rows, offset):
@@ -163,4 +178,4 @@ class Channel:
             if now is None:
                 now = self._thread.run(self._core.runner.append_rows(row_format, encoded, offset, self._core.seconds(timeout)))
             taken = now
-        return Receipt(self, taken)
+        return taken

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import pyarrow as pa
 
@@ -10,6 +11,8 @@ from headgate_proto.api.v1 import tables_pb2 as wire
 
 Columns = str | Sequence[str] | None
 """Names of no column, one or several."""
+Evolve = Literal["refuse", "add", "add-and-widen"]
+_EVOLVE: "dict[wire.Evolution.ValueType, Evolve]" = {wire.EVOLUTION_ADD: "add", wire.EVOLUTION_ADD_AND_WIDEN: "add-and-widen"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +20,8 @@ class TableInfo:
     """A table's definition.
 
     ``schema`` has the stored types. ``ordering`` None: the later write wins. ``url`` is where readers find the table.
-    ``table_version``: Hudi's, 8 or 9::
+    ``table_version``: Hudi's, 8 or 9. ``evolve``: what batches may bring that the table does not hold, its setting
+    ``headgate.evolve``::
 
         for info in hg.tables():
             print(info.name, info.url)
@@ -33,6 +37,7 @@ class TableInfo:
     url: str
     uuid: str
     table_version: int
+    evolve: Evolve = "refuse"
 
     @classmethod
     def from_wire(cls, table: wire.TableDescription) -> "TableInfo":
@@ -48,6 +53,7 @@ class TableInfo:
             url=table.url,
             uuid=table.table_uuid,
             table_version=table.table_version,
+            evolve=_EVOLVE.get(table.evolution, "refuse"),
         )
 
     def with_columns(self, message: bytes) -> "TableInfo":

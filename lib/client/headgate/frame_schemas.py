@@ -19,6 +19,20 @@ _WIDER: dict[pa.DataType, pa.DataType] = {
     pa.uint64(): pa.int64(),
     pa.float16(): pa.float32(),
 }
+_STORED_AS: dict[pa.DataType, pa.DataType] = {
+    pa.int8(): pa.int32(),
+    pa.int16(): pa.int32(),
+    pa.large_string(): pa.string(),
+    pa.string_view(): pa.string(),
+    pa.large_binary(): pa.binary(),
+    pa.binary_view(): pa.binary(),
+    pa.date64(): pa.date32(),
+    pa.time32("s"): pa.int32(),
+    pa.time32("ms"): pa.int32(),
+    pa.time64("us"): pa.int64(),
+    pa.time64("ns"): pa.int64(),
+}
+_LISTS = (pa.ListType, pa.LargeListType, pa.FixedSizeListType, pa.ListViewType, pa.LargeListViewType)
 
 
 @runtime_checkable
@@ -67,9 +81,26 @@ def _stored(field: "Field") -> "Field":
     if field.name.startswith("__index_level_"):
         fix = "Drop it, frame.reset_index(drop=True), or name it: frame.reset_index(names='…')."
         raise InvalidArgumentError("the frame's index would be a column without a name", fix=fix)
-    kind = field.type
+    return pa.field(field.name, _as_column(field.type), nullable=field.nullable)
+
+
+def _as_column(kind: pa.DataType) -> pa.DataType:
     if isinstance(kind, pa.DictionaryType):
         kind = kind.value_type
     if isinstance(kind, pa.TimestampType) and kind.unit == "ns":
         kind = pa.timestamp("us", tz=kind.tz)
-    return pa.field(field.name, _WIDER.get(kind, kind), nullable=field.nullable)
+    return _WIDER.get(kind, kind)
+
+
+def stored_type(kind: pa.DataType) -> pa.DataType:
+    """The type in which a table stores such values, which its coordinator decides: for looking whether values fit it."""
+    kind = _as_column(kind)
+    if isinstance(kind, pa.BaseExtensionType):
+        return stored_type(kind.storage_type)
+    if isinstance(kind, pa.TimestampType):
+        return pa.timestamp("us" if kind.unit == "us" else "ms", tz="UTC")
+    if isinstance(kind, pa.StructType):
+        return pa.struct([field.with_type(stored_type(field.type)) for field in kind])
+    if isinstance(kind, _LISTS):
+        return pa.list_(pa.field("element", stored_type(kind.value_type), nullable=kind.value_field.nullable))
+    return _STORED_AS.get(kind, kind)

@@ -145,6 +145,10 @@ class Maintenance:
         request = api.AlterRequest(table=self._table, add=add, widen=widen, nullable=nullable, plan_only=plan_only)
         return await self._call(lambda stub: stub.Alter, request)
 
+    async def evolve(self, columns: bytes) -> api.EvolveResponse:
+        """Lets the table hold a batch's columns, an Arrow IPC schema message, as far as its setting ``headgate.evolve`` goes."""
+        return await self._call(lambda stub: stub.Evolve, api.EvolveRequest(table=self._table, columns=columns))
+
     async def set_slice_aside(self, name: str, comment: str = "") -> api.SliceResponse:
         """Sets a file slice aside: its rows are refused, and it is not compacted."""
         return await self._call(lambda stub: stub.Slice, api.SliceRequest(table=self._table, set_aside=name, comment=comment))

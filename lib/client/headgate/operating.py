@@ -2,14 +2,15 @@
 
 import datetime
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import cast
 
 import pyarrow as pa
 
 from headgate.coordinators import ClusterConnection
-from headgate.definition import Columns, TableInfo, names_of
+from headgate.definition import Columns, Evolve, TableInfo, names_of
 from headgate.maintenance import Maintenance
-from headgate.schemas import schema_of
+from headgate.schemas import SchemaLike, schema_of
 from headgate_proto.api.v1 import maintenance_pb2 as api
 
 
@@ -116,7 +117,7 @@ class Operated:
 
     @property
     def info(self) -> TableInfo:
-        """The table's definition, with the columns of the last ``alter`` of this object."""
+        """The table's definition, with what this object last changed about it."""
         return self._info
 
     async def alter(
@@ -127,6 +128,11 @@ class Operated:
         if not plan_only:
             self._info = after
         return Alteration(tuple(said.added), tuple(said.widened), tuple(said.nullable), after.schema)
+
+    async def evolve(self, columns: SchemaLike) -> Alteration:
+        said = await self._maintenance.evolve(schema_of(columns).serialize().to_pybytes())
+        self._info = TableInfo.from_wire(said.table)
+        return Alteration(tuple(said.added), tuple(said.widened), (), self._info.schema)
 
     async def compact(self) -> Compaction:
         ended: Sequence[api.CompactedPlan] = ()
@@ -160,7 +166,9 @@ class Operated:
 
     async def configure(self, settings: Mapping[str, str] | None = None, *, unset: Sequence[str] = ()) -> dict[str, str]:
         said = await self._maintenance.configure(settings or {}, unset)
-        return {setting.key: setting.value for setting in said.settings}
+        values = {setting.key: setting.value for setting in said.settings}
+        self._info = replace(self._info, evolve=cast("Evolve", values["headgate.evolve"]))
+        return values
 
     async def channels(self, prefix: str = "") -> list[ChannelSummary]:
         return [channel_summary(each) async for each in self._maintenance.list_channels(prefix)]

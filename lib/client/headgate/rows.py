@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 _CHUNK_ROWS = 65_536
 _TEXT: pa.DataType = pa.string()
-_ADDS = "`headgate table alter` adds columns."
 _OPERATIONS: dict[pa.DataType, tuple[object, object]] = {pa.string(): ("upsert", "delete"), pa.int8(): (1, 2)}
 
 
@@ -50,6 +49,7 @@ class RowFormat:
         if operation == wire.OPERATION_MIXED:
             fields = [field if field.name in identity else field.with_nullable(True) for field in fields]
             fields.append(pa.field(operation_column, operation_type, nullable=False))
+        self._table = table.name
         self.operation = operation
         self.operation_column = operation_column
         self.partition_by = table.partition_by
@@ -133,7 +133,7 @@ class RowFormat:
                 column = min(unknown)
                 raise RowError(
                     f"row {at} has {column!r}, which is not a column of the table",
-                    fix=f"{did_you_mean(column, self.schema.names)}The columns are {', '.join(self.schema.names)}; {_ADDS}",
+                    fix=f"{self._near(column)}. {self._adds(column)}",
                     row=at,
                     column=column,
                 )
@@ -145,6 +145,16 @@ class RowFormat:
         if names:
             return f"rows may lack only columns that can be null: {', '.join(names)}"
         return "rows may lack only columns that can be null, and this table has none"
+
+    def _near(self, column: str) -> str:
+        near = did_you_mean(column, self.schema.names) if column else ""
+        return f"{near}The columns are {', '.join(self.schema.names)}"
+
+    def _adds(self, column: str) -> str:
+        return (
+            f"`headgate table alter {self._table} --add {column}=TYPE` adds a column; batches may add columns after "
+            f"`headgate configure {self._table} headgate.evolve=add`."
+        )
 
     def _misfit(self, columns: Sequence[Column], rows: Sequence[Mapping[str, object]], first: int, cause: Exception) -> Exception:
         """The error that names the value at fault, searched for only after the conversion of all rows has failed."""
@@ -184,7 +194,11 @@ class RowFormat:
         if any(wrong.values()):
             found = "; ".join(f"{what}: {', '.join(columns)}" for what, columns in wrong.items() if columns)
             hint = " A pandas index becomes a column: reset_index(drop=True)." if "__index_level_0__" in names else ""
-            near, adds = (did_you_mean(wrong["unknown"][0], self.schema.names), f" {_ADDS}") if wrong["unknown"] else ("", "")
+            near, adds = (
+                (did_you_mean(wrong["unknown"][0], self.schema.names), f" {self._adds(wrong['unknown'][0])}")
+                if wrong["unknown"]
+                else ("", "")
+            )
             fix = f"{near}The columns are {', '.join(self.schema.names)}; {self._what_may_lack()}.{hint}{adds}"
             raise SchemaError(f"the columns are not the table's ({found})", fix=fix)
 
@@ -245,31 +259,6 @@ def _fitted(columns: Sequence[Column], rows: Sequence[Mapping[str, object]], fir
         return rows
     found = zip(*changed.values(), strict=True)
     return [{**row, **dict(zip(changed, values, strict=True))} for row, values in zip(rows, found, strict=True)]
-
-
-class RowFormats:
-    """The row formats of one table; each is made once."""
-
-    def __init__(self, table: TableInfo) -> None:
-        self.upsert = RowFormat(table, wire.OPERATION_UPSERT)
-        self.delete = RowFormat(table, wire.OPERATION_DELETE)
-        self._table = table
-        self._mixed: dict[tuple[str, pa.DataType], RowFormat] = {}
-
-    def altered(self, columns: bytes) -> "RowFormats":
-        """Those of the table with the columns of this schema message: it may have been altered since it was described."""
-        table = self._table.with_columns(columns)
-        return self if table.schema == self._table.schema else RowFormats(table)
-
-    def mixed(self, column: str, operation_type: pa.DataType) -> RowFormat:
-        """The format whose operation is in ``column``. Raises InvalidArgumentError when the table has a column of that name."""
-        if column in self._table.schema.names:
-            raise InvalidArgumentError(
-                f"{column!r} is a column of the table", fix="Name another column for the operations: operation_column=…."
-            )
-        if (column, operation_type) not in self._mixed:
-            self._mixed[column, operation_type] = RowFormat(self._table, wire.OPERATION_MIXED, column, operation_type)
-        return self._mixed[column, operation_type]
 
 
 def detect_operation_type(data: object, column: str) -> tuple[object, pa.DataType]:

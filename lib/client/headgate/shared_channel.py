@@ -35,7 +35,8 @@ _KEPT = "Buffered rows are kept and still being sent: wait again, or end the pro
 class SharedChannel:
     """Made on the event loop. ``uuid``: of the table that is meant, so that no later one of its name gets the rows (rule D8).
     ``last_ending``: why the last stream ended; ``refused_for_now``: why rows are refused for now. ``columns``: the table's schema
-    message when the channel was first opened.
+    message when the channel was first opened. ``columns_changed``: the table has other columns since the stream was opened, or
+    just before.
     """
 
     def __init__(self, table: str, name: str, encoder: Encoder, limit: int, uuid: str = "") -> None:
@@ -50,6 +51,7 @@ class SharedChannel:
         self.last_ending: HeadgateError | None = None
         self.refused_for_now: HeadgateError | None = None
         self.columns = b""
+        self.columns_changed = False
         self.is_closing = False
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()

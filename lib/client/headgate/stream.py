@@ -152,6 +152,7 @@ class Stream:
                 case "opened":
                     opened = answer.opened
                     self._channel.columns = self._channel.columns or opened.table.schema
+                    self._channel.columns_changed = False
                     state.stream_opened(opened.incarnation, opened.committed_offset, opened.max_in_flight_bytes, opened.restored)
                 case "acks":
                     received = state.acks.received
@@ -160,6 +161,9 @@ class Stream:
                         self._channel.refused_for_now = None
                 case "refused":
                     refused = answer.refused
+                    if refused.error.code == wire.CODE_SCHEMA and self._channel.columns_changed:
+                        # By a writer that has not heard of the change yet; the next one that opens the channel has.
+                        return Failure(from_wire(refused.error), wire.ACTION_RESUME)
                     if refused.error.action not in (wire.ACTION_FIX_CALL, wire.ACTION_RETRY):
                         return failure_of(refused.error)
                     state.batch_refused(refused.offset, refused.accepted, refused.error, refused.rows)

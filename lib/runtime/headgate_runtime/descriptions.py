@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
+from headgate_proto.api.v1 import tables_pb2
 from headgate_proto.api.v1.tables_pb2 import TableDescription
 
 
@@ -43,8 +44,20 @@ class DefinitionLike(Protocol):
     def table_uuid(self) -> object: ...
 
 
-def describe(name: str, url: str, definition: DefinitionLike, table_version: int = 0) -> TableDescription:
-    """Returns the description. ``url``: where readers find the table. ``table_version``: 0 where it is not known."""
+_EVOLUTIONS = {
+    "refuse": tables_pb2.EVOLUTION_REFUSE,
+    "add": tables_pb2.EVOLUTION_ADD,
+    "add-and-widen": tables_pb2.EVOLUTION_ADD_AND_WIDEN,
+}
+
+
+def describe(
+    name: str, url: str, definition: DefinitionLike, table_version: int = 0, evolve: str | None = None
+) -> TableDescription:
+    """Returns the description. ``url``: where readers find the table. ``table_version`` 0 and ``evolve`` None: not known.
+
+    ``evolve``: the setting ``headgate.evolve``.
+    """
     return TableDescription(
         name=name,
         schema=definition.schema.serialize().to_pybytes(),
@@ -56,4 +69,5 @@ def describe(name: str, url: str, definition: DefinitionLike, table_version: int
         url=url,
         table_uuid=str(definition.table_uuid),
         table_version=table_version,
+        evolution=tables_pb2.EVOLUTION_UNSPECIFIED if evolve is None else _EVOLUTIONS[evolve],
     )

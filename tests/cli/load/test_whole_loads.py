@@ -52,6 +52,27 @@ def test_sql_and_selected_columns_become_the_rows_that_duckdb_makes_of_the_file(
     assert rows_by_hudi_rs(headgate, "selected") == by_duckdb(f"select day, id from '{path}' order by id")
 
 
+def test_a_file_brings_its_new_columns_only_into_a_table_that_evolves(headgate: Any, tmp_path: Path) -> None:
+    first, second, third = (tmp_path / name for name in ("a.csv", "b.csv", "c.parquet"))
+    first.write_text("id,n\na,1\n")
+    second.write_text("id,gate,n\nb,A1,2\n")
+    pq.write_table(pa.table({"id": ["c"], "seats": pa.array([4], pa.int64()), "gate": ["A2"]}), third)
+    assert headgate("load", str(first), "--table", "evolving", "--create", "--key", "id")[0] == ExitCode.OK
+    code, _, error = headgate("load", str(second), "--table", "evolving")
+    assert (code, "headgate configure evolving headgate.evolve=add" in error["fix"]) == (ExitCode.FIX_CALL, True)
+    headgate("configure", "evolving", "headgate.evolve=add")
+    for path, added in ((second, ["gate: string"]), (third, ["seats: int64"]), (first, None)):
+        code, said, _ = headgate("load", str(path), "--table", "evolving", "--again")
+        told = [event["added"] for event in said if event["event"] == "evolved"]
+        assert (code, told, said[-1]["rows"]) == (ExitCode.OK, [added] if added else [], 1)
+    rows = rows_by_hudi_rs(headgate, "evolving")
+    assert [[row["id"], row["n"], row["gate"], row["seats"]] for row in rows] == [
+        ["a", 1, None, None],
+        ["b", 2, "A1", None],
+        ["c", None, "A2", 4],
+    ]
+
+
 def test_a_load_of_sql_that_was_killed_goes_on_with_the_rows_that_are_left(
     headgate: Any, cluster: DevCluster, tmp_path: Path
 ) -> None:

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from headgate.definition import TableInfo
-from headgate.rows import RowFormats
+from headgate.row_formats import RowFormats
 from headgate_cli.failures import CommandError
 from headgate_cli.load.sending import fitting
 from headgate_cli.reading.bad_rows import BadRows

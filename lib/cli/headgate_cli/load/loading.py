@@ -4,6 +4,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypedDict
 
+import pyarrow as pa
+import pyarrow.types as pat
+
 import headgate
 from headgate_cli.load.earlier import claim, say_changed
 from headgate_cli.load.identity import LoadIdentity, identify, state
@@ -15,7 +18,7 @@ from headgate_cli.load.waiting import WaitReason
 from headgate_cli.output import Output
 from headgate_cli.reading.bad_rows import BadRows
 from headgate_cli.reading.options import ReadOptions
-from headgate_cli.reading.source import refused
+from headgate_cli.reading.source import Source, refused
 from headgate_cli.reading.sources import format_of, open_source
 from headgate_tables.system import SystemClock, SystemIds
 
@@ -52,12 +55,11 @@ class Loading:
 
     def load(self, path: Path) -> None:
         """Loads one of the files. Raises CommandError, HeadgateError."""
-        schema = self.table.info.schema
         before = state(path)
         bad = BadRows(self.reading)
-        source = open_source(path, self._kind(path), schema, self.reading, bad)
+        source = self._open(path, bad)
         if self._operation() == "upsert":
-            say_lacking(self.output, self.inputs.address(path), source, schema)
+            say_lacking(self.output, self.inputs.address(path), source, self.table.info.schema)
         this = self._identity(path)
         if self.options["again"]:
             this = replace(this, again=SystemIds().token()[:16])
@@ -86,6 +88,20 @@ class Loading:
             )
         show_left_out(self.output, self.inputs.address(path), path.name, bad, self.reading)
         self._say_loaded(path, name, sent, skip)
+
+    def _open(self, path: Path, bad: BadRows) -> Source:
+        """Opens a file with the table's types. A table that evolves gets the columns that the file has besides."""
+        source = open_source(path, self._kind(path), self.table.info.schema, self.reading, bad)
+        if self._operation() == "delete" or self.table.info.evolve == "refuse":
+            return source
+        known = {*self.table.info.schema.names, self.options["operation_column"]}
+        new = [field for field in source.schema if field.name not in known and not pat.is_null(field.type)]
+        if not new:
+            return source
+        added = list(self.table.evolve(pa.schema(new)).added)
+        self.output.print_json({"event": "evolved", "table": self.table.info.name, "added": added})
+        self.output.print_text(f"{path.name} brings {', '.join(added)}: added to {self.table.info.name}.", fg="yellow")
+        return open_source(path, self._kind(path), self.table.info.schema, self.reading, bad)
 
     def _look_back(self, path: Path, channel: str, load: LoadIdentity, skip: int) -> None:
         """Looks whether the file is that of earlier loads. ``skip``: rows that are committed through the channel."""

@@ -7,7 +7,8 @@ import pyarrow as pa
 
 import headgate
 from headgate.errors import RowError
-from headgate.rows import RowFormat, RowFormats
+from headgate.row_formats import RowFormats
+from headgate.rows import RowFormat
 from headgate_cli.reading.bad_rows import BadRows
 from headgate_cli.reading.source import FileBatch, FilePiece, Source, refused
 

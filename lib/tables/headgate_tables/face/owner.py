@@ -4,6 +4,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from types import TracebackType
 from typing import Protocol, Self
 
+import pyarrow as pa
+
 from headgate_tables.commitlog.records import Channels
 from headgate_tables.face.altering import Alteration, AlterResult
 from headgate_tables.face.files import WriteStatus
@@ -217,6 +219,9 @@ class OperatorCalls(Protocol):
 
     def alter(self, alteration: Alteration, *, plan_only: bool = False) -> AlterResult:
         """Adds columns, widens types, lets columns be null. Raises SchemaError, and TransactionError while one is open."""
+
+    def evolution(self, columns: pa.Schema) -> Alteration:
+        """The alteration after which the table holds a batch's ``columns``. Raises SchemaError if its setting forbids it."""
 
     def change_version(self, table_version: int) -> VersionChange:
         """Brings the table to another version of its format, in which all rows stay as they are."""

@@ -55,6 +55,7 @@ class TableSettings:
     bloom: bool = False
     bloom_entries: int = 60_000
     bloom_fpp: float = 1e-9
+    evolve: str = "refuse"
 
     @classmethod
     def from_texts(cls, values: Mapping[str, str]) -> "TableSettings":
@@ -196,6 +197,12 @@ SETTINGS: Mapping[str, Setting] = {
         "hoodie.index.bloom.num_entries", int, "keys for which a bloom filter is made; twice as many: twice the bytes", 1
     ),
     "bloom_fpp": Setting("hoodie.index.bloom.fpp", float, "its share of false hits; smaller: more bytes and CPU", 1e-12),
+    "evolve": Setting(
+        "headgate.evolve",
+        _choice("refuse", "add", "add-and-widen"),
+        "refuse, add or add-and-widen: whether batches of a channel may bring new columns, and wider types, too; then the right "
+        "to write rows is one to change columns, and hudi-rs 0.5 refuses what is not compacted since a column was widened",
+    ),
 }
 
 _OLD_KEYS = {

@@ -889,6 +889,63 @@ class AlterResponse(_message.Message):
 Global___AlterResponse: _TypeAlias = AlterResponse  # noqa: Y015
 
 @_typing.final
+class EvolveRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TABLE_FIELD_NUMBER: _builtins.int
+    COLUMNS_FIELD_NUMBER: _builtins.int
+    table: _builtins.str
+    columns: _builtins.bytes
+    """An Arrow IPC schema message: the batch's columns, or those alone that the table does not hold."""
+    def __init__(
+        self,
+        *,
+        table: _builtins.str = ...,
+        columns: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["columns", b"columns", "table", b"table"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EvolveRequest: _TypeAlias = EvolveRequest  # noqa: Y015
+
+@_typing.final
+class EvolveResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ADDED_FIELD_NUMBER: _builtins.int
+    WIDENED_FIELD_NUMBER: _builtins.int
+    TABLE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def added(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """For people: `gate: string`. Empty, as `widened`, when the table held them already."""
+
+    @_builtins.property
+    def widened(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """For people: `delay: int32 to int64`."""
+
+    @_builtins.property
+    def table(self) -> _tables_pb2.TableDescription:
+        """The table from now on."""
+
+    def __init__(
+        self,
+        *,
+        added: _abc.Iterable[_builtins.str] | None = ...,
+        widened: _abc.Iterable[_builtins.str] | None = ...,
+        table: _tables_pb2.TableDescription | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["table", b"table"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["added", b"added", "table", b"table", "widened", b"widened"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EvolveResponse: _TypeAlias = EvolveResponse  # noqa: Y015
+
+@_typing.final
 class SliceRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -90,6 +90,11 @@ class MaintenanceServiceStub(object):
                 request_serializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.AlterRequest.SerializeToString,
                 response_deserializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.AlterResponse.FromString,
                 _registered_method=True)
+        self.Evolve = channel.unary_unary(
+                '/headgate.api.v1.MaintenanceService/Evolve',
+                request_serializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.EvolveRequest.SerializeToString,
+                response_deserializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.EvolveResponse.FromString,
+                _registered_method=True)
         self.Slice = channel.unary_unary(
                 '/headgate.api.v1.MaintenanceService/Slice',
                 request_serializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.SliceRequest.SerializeToString,
@@ -205,6 +210,17 @@ class MaintenanceServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Evolve(self, request, context):
+        """Changes the table so that it holds every value of a batch's columns, as far as its setting `headgate.evolve` allows it: a column
+        or a field that is new is added, a type that holds less is widened. Otherwise as `Alter`; of a producer, before it sends the
+        batch. Retry: safe; what the table holds already changes nothing, so any number of producers may bring the same.
+        Errors: SCHEMA (the setting does not allow it, the column is there with a type of which neither holds the other, it is part of the
+        key, partition or ordering), TOO_LARGE (of a schema).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Slice(self, request, context):
         """Sets one file slice aside, so that it is not compacted and its rows are refused with SLICE_SET_ASIDE, or readmits it; and lists
         slices that are set aside or cannot be compacted. Retry: safe.
@@ -285,6 +301,11 @@ def add_MaintenanceServiceServicer_to_server(servicer, server):
                     servicer.Alter,
                     request_deserializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.AlterRequest.FromString,
                     response_serializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.AlterResponse.SerializeToString,
+            ),
+            'Evolve': grpc.unary_unary_rpc_method_handler(
+                    servicer.Evolve,
+                    request_deserializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.EvolveRequest.FromString,
+                    response_serializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.EvolveResponse.SerializeToString,
             ),
             'Slice': grpc.unary_unary_rpc_method_handler(
                     servicer.Slice,
@@ -578,6 +599,33 @@ class MaintenanceService(object):
             '/headgate.api.v1.MaintenanceService/Alter',
             headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.AlterRequest.SerializeToString,
             headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.AlterResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Evolve(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/headgate.api.v1.MaintenanceService/Evolve',
+            headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.EvolveRequest.SerializeToString,
+            headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.EvolveResponse.FromString,
             options,
             channel_credentials,
             insecure,

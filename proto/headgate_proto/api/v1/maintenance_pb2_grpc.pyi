@@ -87,6 +87,13 @@ class MaintenanceServiceStub:
     Errors: SCHEMA (a column that is there with another type, one that is not there, a type that does not hold every older value),
     TOO_LARGE (of a schema).
     """
+    Evolve: _grpc.UnaryUnaryMultiCallable[_maintenance_pb2.EvolveRequest, _maintenance_pb2.EvolveResponse]
+    """Changes the table so that it holds every value of a batch's columns, as far as its setting `headgate.evolve` allows it: a column
+    or a field that is new is added, a type that holds less is widened. Otherwise as `Alter`; of a producer, before it sends the
+    batch. Retry: safe; what the table holds already changes nothing, so any number of producers may bring the same.
+    Errors: SCHEMA (the setting does not allow it, the column is there with a type of which neither holds the other, it is part of the
+    key, partition or ordering), TOO_LARGE (of a schema).
+    """
     Slice: _grpc.UnaryUnaryMultiCallable[_maintenance_pb2.SliceRequest, _maintenance_pb2.SliceResponse]
     """Sets one file slice aside, so that it is not compacted and its rows are refused with SLICE_SET_ASIDE, or readmits it; and lists
     slices that are set aside or cannot be compacted. Retry: safe.
@@ -161,6 +168,13 @@ class MaintenanceServiceAsyncStub(MaintenanceServiceStub):
     producers may send the columns of before. Retry: safe; a change that is made already is none.
     Errors: SCHEMA (a column that is there with another type, one that is not there, a type that does not hold every older value),
     TOO_LARGE (of a schema).
+    """
+    Evolve: _aio.UnaryUnaryMultiCallable[_maintenance_pb2.EvolveRequest, _maintenance_pb2.EvolveResponse]  # type: ignore[assignment]
+    """Changes the table so that it holds every value of a batch's columns, as far as its setting `headgate.evolve` allows it: a column
+    or a field that is new is added, a type that holds less is widened. Otherwise as `Alter`; of a producer, before it sends the
+    batch. Retry: safe; what the table holds already changes nothing, so any number of producers may bring the same.
+    Errors: SCHEMA (the setting does not allow it, the column is there with a type of which neither holds the other, it is part of the
+    key, partition or ordering), TOO_LARGE (of a schema).
     """
     Slice: _aio.UnaryUnaryMultiCallable[_maintenance_pb2.SliceRequest, _maintenance_pb2.SliceResponse]  # type: ignore[assignment]
     """Sets one file slice aside, so that it is not compacted and its rows are refused with SLICE_SET_ASIDE, or readmits it; and lists
@@ -293,6 +307,19 @@ class MaintenanceServiceServicer(metaclass=_abc_1.ABCMeta):
         producers may send the columns of before. Retry: safe; a change that is made already is none.
         Errors: SCHEMA (a column that is there with another type, one that is not there, a type that does not hold every older value),
         TOO_LARGE (of a schema).
+        """
+
+    @_abc_1.abstractmethod
+    def Evolve(
+        self,
+        request: _maintenance_pb2.EvolveRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_maintenance_pb2.EvolveResponse, _abc.Awaitable[_maintenance_pb2.EvolveResponse]]:
+        """Changes the table so that it holds every value of a batch's columns, as far as its setting `headgate.evolve` allows it: a column
+        or a field that is new is added, a type that holds less is widened. Otherwise as `Alter`; of a producer, before it sends the
+        batch. Retry: safe; what the table holds already changes nothing, so any number of producers may bring the same.
+        Errors: SCHEMA (the setting does not allow it, the column is there with a type of which neither holds the other, it is part of the
+        key, partition or ordering), TOO_LARGE (of a schema).
         """
 
     @_abc_1.abstractmethod

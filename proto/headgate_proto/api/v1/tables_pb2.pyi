@@ -7,6 +7,7 @@ from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -17,6 +18,30 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class _Evolution:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _EvolutionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Evolution.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    EVOLUTION_UNSPECIFIED: _Evolution.ValueType  # 0
+    EVOLUTION_REFUSE: _Evolution.ValueType  # 1
+    EVOLUTION_ADD: _Evolution.ValueType  # 2
+    """New columns, and new fields of structs."""
+    EVOLUTION_ADD_AND_WIDEN: _Evolution.ValueType  # 3
+    """Wider types, too."""
+
+class Evolution(_Evolution, metaclass=_EvolutionEnumTypeWrapper):
+    """The setting `headgate.evolve`: what `Evolve` takes."""
+
+EVOLUTION_UNSPECIFIED: Evolution.ValueType  # 0
+EVOLUTION_REFUSE: Evolution.ValueType  # 1
+EVOLUTION_ADD: Evolution.ValueType  # 2
+"""New columns, and new fields of structs."""
+EVOLUTION_ADD_AND_WIDEN: Evolution.ValueType  # 3
+"""Wider types, too."""
+Global___Evolution: _TypeAlias = Evolution  # noqa: Y015
 
 @_typing.final
 class TableDescription(_message.Message):
@@ -32,6 +57,7 @@ class TableDescription(_message.Message):
     URL_FIELD_NUMBER: _builtins.int
     TABLE_UUID_FIELD_NUMBER: _builtins.int
     TABLE_VERSION_FIELD_NUMBER: _builtins.int
+    EVOLUTION_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     schema: _builtins.bytes
     """Arrow IPC encapsulated schema message, as the table stores it."""
@@ -44,6 +70,8 @@ class TableDescription(_message.Message):
     table_uuid: _builtins.str
     table_version: _builtins.int
     """Of Hudi: 8 or 9. 0 where a writer describes the table, which needs no version to write its files."""
+    evolution: Global___Evolution.ValueType
+    """What a batch may bring that the table does not hold. Where a writer describes the table it is not said."""
     @_builtins.property
     def record_key(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     @_builtins.property
@@ -61,10 +89,11 @@ class TableDescription(_message.Message):
         url: _builtins.str = ...,
         table_uuid: _builtins.str = ...,
         table_version: _builtins.int = ...,
+        evolution: Global___Evolution.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["buckets", b"buckets", "hive_style", b"hive_style", "name", b"name", "ordering", b"ordering", "partition_by", b"partition_by", "record_key", b"record_key", "schema", b"schema", "table_uuid", b"table_uuid", "table_version", b"table_version", "url", b"url"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["buckets", b"buckets", "evolution", b"evolution", "hive_style", b"hive_style", "name", b"name", "ordering", b"ordering", "partition_by", b"partition_by", "record_key", b"record_key", "schema", b"schema", "table_uuid", b"table_uuid", "table_version", b"table_version", "url", b"url"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -57,7 +57,7 @@ def _all_parts(fields: Sequence[Field], above: str) -> Iterator[tuple[str, Field
     for field in fields:
         path = f"{above}.{field.name}" if above else field.name
         yield path, field
-        yield from _all_parts(_parts(field.type), path)
+        yield from _all_parts(parts_of(field.type), path)
 
 
 def _added(schema: pa.Schema, path: str, kind: pa.DataType) -> pa.Schema:
@@ -69,7 +69,7 @@ def _added(schema: pa.Schema, path: str, kind: pa.DataType) -> pa.Schema:
     def extend(field: Field) -> Field:
         if not isinstance(field.type, pa.StructType):
             raise SchemaError(f"{above!r} is {field.type}, which has no fields", fix="Add fields to a struct, or a column.")
-        return field.with_type(pa.struct(_with(_parts(field.type), new, path)))
+        return field.with_type(pa.struct(_with(parts_of(field.type), new, path)))
 
     return _changed(schema, above, extend)
 
@@ -144,14 +144,14 @@ def _replaced(fields: Sequence[Field], names: Sequence[str], path: str, change: 
 def _inside(field: Field, names: Sequence[str], path: str, change: _Change) -> Field:
     if not names:
         return change(field)
-    parts = _replaced(_parts(field.type), names, path, change)
+    parts = _replaced(parts_of(field.type), names, path, change)
     kind = field.type
     if isinstance(kind, pa.StructType):
         return field.with_type(pa.struct(parts))
     return field.with_type(pa.list_(parts[0]) if isinstance(kind, pa.ListType) else map_of(parts[0]))
 
 
-def _parts(kind: pa.DataType) -> list[Field]:
+def parts_of(kind: pa.DataType) -> list[Field]:
     """What a path can go on with: fields of a struct, a list's ``element``, a map's ``value``."""
     if isinstance(kind, pa.StructType):
         return [kind.field(at) for at in range(kind.num_fields)]

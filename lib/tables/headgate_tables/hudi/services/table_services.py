@@ -3,6 +3,8 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
+import pyarrow as pa
+
 from headgate_tables.face import owner
 from headgate_tables.face.altering import Alteration, AlterResult
 from headgate_tables.face.operation import Operation, OperationResult, Plan
@@ -15,6 +17,7 @@ from headgate_tables.face.results import (
     SliceLogSize,
 )
 from headgate_tables.face.settings import TableSettings
+from headgate_tables.hudi.schema.evolution import evolution
 from headgate_tables.hudi.services import altering, configuring, embedded, savepoints
 from headgate_tables.hudi.services.maintaining import Maintainer
 from headgate_tables.hudi.services.planning import plans as planning
@@ -96,6 +99,13 @@ class TableServices(ABC):
         if result.instant:
             self._context()  # which finds out that the definition has changed
         return result
+
+    def evolution(self, columns: pa.Schema) -> Alteration:
+        """The alteration after which the table holds ``columns``, any of those of a batch, as far as the setting
+        ``headgate.evolve`` allows it. Raises SchemaError and UnsupportedTypeError.
+        """
+        table = self._context()
+        return evolution(table.definition.schema, columns, table.settings.evolve)
 
     def set_aside(self, name: str, why: str = "") -> None:
         """Sets the file slice ``partition/file group`` aside: it is not compacted, and a cluster refuses its rows, so that damage

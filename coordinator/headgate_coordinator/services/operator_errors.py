@@ -1,0 +1,37 @@
+"""The table library's errors as operators get them."""
+
+from collections.abc import Awaitable
+from typing import TypeVar
+
+import structlog
+
+from headgate_proto.api.v1 import errors_pb2
+from headgate_runtime.errors import RpcError, from_tables, rpc_error
+from headgate_tables.errors import FixCall, ForeignWriterError, TablesError, UnsupportedTableError
+
+_log = structlog.get_logger()
+_T = TypeVar("_T")
+
+
+async def answered(answer: Awaitable[_T]) -> _T:
+    """Returns the answer. Raises RpcError for the library's errors."""
+    try:
+        return await answer
+    except TablesError as error:
+        raise refused(error) from error
+
+
+def refused(error: TablesError) -> RpcError:
+    """The error with all that an operator needs; logs it, unless the request is at fault."""
+    if not isinstance(error, FixCall):
+        _log.warning("an operator's request failed", error=str(error), kind=type(error).__name__)
+    answer = from_tables(error)
+    if isinstance(error, ForeignWriterError | UnsupportedTableError):
+        # The error for clients sends them to the operators; operators need to know what is wrong.
+        answer.message, answer.fix = error.message, error.fix
+    return RpcError(answer)
+
+
+def says_nothing(fields: str) -> RpcError:
+    """The error of a request without any of these fields."""
+    return rpc_error(errors_pb2.CODE_INVALID_ARGUMENT, "the request does not say what to do", f"Set one of {fields}.")
