@@ -1,4 +1,6 @@
-"""`headgate table delete-partitions`, on a table without a cluster, and what `bulk-load` says where there is no Spark."""
+"""`headgate table delete-partitions` and `truncate`, on a table without a cluster, and what `bulk-load` says where there is no
+Spark.
+"""
 
 import io
 import sys
@@ -51,6 +53,14 @@ def test_an_answer_other_than_yes_changes_nothing(
     assert run(["table", "delete-partitions", url, "1", "2"]) == ExitCode.INTERRUPTED
     assert "Remove 4 rows" in capsys.readouterr().err
     assert left(url) == ["a", "b", "c", "d"]
+
+
+def test_a_table_is_truncated_when_somebody_says_yes(headgate: Any, url: str) -> None:
+    assert headgate("table", "truncate", url, "--plan-only") == (ExitCode.OK, [{"partitions": [], "rows": 4}], {})
+    code, _, error = headgate("table", "truncate", url)
+    assert (code, error["fix"], "Remove 4 rows" in error["message"]) == (ExitCode.USAGE, "Add --yes.", True)
+    code, (done,), _ = headgate("table", "truncate", url, "--yes")
+    assert (code, done["rows"], done["replaced"], left(url)) == (ExitCode.OK, 4, 3, [])
 
 
 @pytest.mark.parametrize("also", [["--plan-only"], ["--yes"]])

@@ -30,6 +30,9 @@ class Coordinator(rpc.MaintenanceServiceServicer):
     async def Restore(self, request: api.RestoreRequest, context: Any) -> Any:
         return await self._answer(request, context)
 
+    async def Truncate(self, request: api.TruncateRequest, context: Any) -> Any:
+        return await self._answer(request, context)
+
     async def Compact(self, request: api.CompactRequest, context: Any) -> AsyncIterator[api.CompactResponse]:
         self.asked.append(request)
         for said in self.says.pop(0):
@@ -135,3 +138,15 @@ async def test_a_compaction_is_followed_with_a_newer_token_when_the_older_one_is
         assert await anext(compaction) == planned
         with pytest.raises(headgate.UnauthenticatedError):
             await anext(compaction)
+
+
+async def test_a_truncation_that_broke_off_is_never_sent_twice_and_one_that_nobody_did_is() -> None:
+    """A second one would also remove what was written after the first."""
+    done = api.TruncateResponse(instant="3", file_groups=2)
+    async with coordinator() as owner, asking(owner) as maintenance:
+        owner.says = [UNAVAILABLE, done]
+        assert await maintenance.truncate(whole_table=True) == done
+        owner.says = [grpc.StatusCode.UNAVAILABLE, done]
+        with pytest.raises(headgate.UnknownOutcomeError, match="timeline"):
+            await maintenance.truncate(["a"])
+        assert owner.says == [done]

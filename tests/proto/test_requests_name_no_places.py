@@ -53,6 +53,8 @@ TEXTS = {
     "SliceRequest.readmit": "a slice of the table",
     "SliceRequest.set_aside": "a slice of the table",
     "SliceRequest.table": "a table",
+    "TruncateRequest.partitions": "partitions of a table",
+    "TruncateRequest.table": "a table",
     "StatusRequest.table": "a table",
 }
 """What each text and each row of bytes of a client's request says."""

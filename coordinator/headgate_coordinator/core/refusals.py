@@ -35,6 +35,7 @@ ADOPTED = Refusal(
     "Open the channel again and send again what lies behind the committed offset.",
 )
 ALTERED = Refusal("CODE_MOVED", "an operator changes the table's columns", "Open the channel again; accepted rows are safe.")
+TRUNCATED = Refusal("CODE_MOVED", "an operator removes rows of the table", "Open the channel again; rows that it sends are kept.")
 DROPPING = Refusal(
     "CODE_MOVED",
     "an operator drops the table",

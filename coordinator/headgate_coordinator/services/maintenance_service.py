@@ -16,6 +16,7 @@ from headgate_coordinator.services.drops import Drops
 from headgate_coordinator.services.following import follow_plans
 from headgate_coordinator.services.operator_errors import answered, refused, says_nothing
 from headgate_coordinator.services.storage_calls import StorageCalls
+from headgate_coordinator.services.truncations import read_partitions, truncate
 from headgate_coordinator.tables.committer import stuck_loads
 from headgate_coordinator.tables.owned_table import OwnedTable
 from headgate_coordinator.tables.storage import TableStorage
@@ -214,6 +215,13 @@ class MaintenanceService(StorageCalls, rpc.MaintenanceServiceServicer):
         columns = await self._blocking(lambda: read_columns(request))
         owned = await self._owner(request.table, principal(context), "evolution", columns=columns.names)
         return await answered(Alterations(owned, self._storage, self._blocking).evolve(columns))
+
+    async def Truncate(
+        self, request: api.TruncateRequest, context: ServicerContext[api.TruncateRequest, api.TruncateResponse]
+    ) -> api.TruncateResponse:
+        partitions = read_partitions(request)
+        owned = await self._owner(request.table, principal(context), "truncation", partitions=partitions)
+        return await answered(truncate(owned, self._storage, partitions))
 
     async def Slice(
         self, request: api.SliceRequest, context: ServicerContext[api.SliceRequest, api.SliceResponse]

@@ -55,7 +55,7 @@ from headgate.errors import (
     UnreadableTableError,
     VersionError,
 )
-from headgate.operating import Alteration, ChannelSummary, Compaction, Restore, TableDrop
+from headgate.operating import Alteration, ChannelSummary, Compaction, Restore, TableDrop, Truncation
 from headgate.reading.blocking import StoredTable, open  # noqa: A004 - read as headgate.open
 from headgate.reading.scan import Scan
 from headgate.status import Status
@@ -106,6 +106,7 @@ __all__ = [
     "TableRestoredError",
     "Tls",
     "TooLargeError",
+    "Truncation",
     "UnauthenticatedError",
     "UnavailableError",
     "UnknownOutcomeError",

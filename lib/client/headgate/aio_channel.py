@@ -129,24 +129,25 @@ class Channel:
             self._calls -= 1
 
     async def _append_all(self, row_format: RowFormat, rows: object, offset: int | None, timeout: float | None) -> int:
-        row_format, rows = await self.prepared(row_format, rows)
+        row_format, rows, columns = self.prepared(row_format, rows)
+        if columns is not None:
+            row_format = await self.take_columns(columns, row_format)
         while True:
             try:
                 return await self._append_as(row_format, rows, offset, timeout)
             except (RowError, SchemaError) as misfit:
                 row_format = await self.evolved(row_format, rows, misfit)
 
-    async def prepared(self, row_format: RowFormat, rows: object) -> tuple[RowFormat, object]:
-        """What ``_append_as`` takes. In a table that evolves: rows that can be read again. A reader cannot, so that its schema
-        changes the table here. Raises as ``evolved``.
+    def prepared(self, row_format: RowFormat, rows: object) -> tuple[RowFormat, object, pa.Schema | None]:
+        """What ``_append_as`` takes. In a table that evolves: rows that can be read again. A reader cannot, so that the columns
+        that its schema brings come, too, and the table has to take them first. Raises SchemaError.
         """
         table = self.formats.table
         if table.evolve == "refuse":
-            return row_format, rows
+            return row_format, rows, None
         row_format = self.formats.like(row_format)
-        if isinstance(rows, pa.RecordBatchReader) and (columns := brought(table, rows, row_format)) is not None:
-            return await self._take_columns(columns, row_format), rows
-        return row_format, rereadable(rows)
+        columns = brought(table, rows, row_format) if isinstance(rows, pa.RecordBatchReader) else None
+        return row_format, rereadable(rows), columns
 
     async def evolved(self, row_format: RowFormat, rows: object, misfit: RowError | SchemaError) -> RowFormat:
         """The format of these rows in the table as it is after it has taken what they bring.
@@ -161,12 +162,13 @@ class Channel:
         columns = await asyncio.to_thread(brought, before.table, rows, row_format)
         if columns is None:
             raise misfit
-        row_format = await self._take_columns(columns, row_format)
+        row_format = await self.take_columns(columns, row_format)
         if self.formats is before:
             raise misfit
         return row_format
 
-    async def _take_columns(self, columns: pa.Schema, row_format: RowFormat) -> RowFormat:
+    async def take_columns(self, columns: pa.Schema, row_format: RowFormat) -> RowFormat:
+        """Has the table's owner change the table; returns the format of the same operation afterwards."""
         answer = await Maintenance(self._headgate, self._table.name).evolve(columns.serialize().to_pybytes())
         self.runner.channel.columns_changed = True
         self.formats = self.formats.altered(answer.table.schema)

@@ -12,7 +12,7 @@ from headgate.definition import Columns, Listing, TableInfo
 from headgate.deleting import Deletion
 from headgate.encoding import Compression
 from headgate.loop_thread import LoopThread
-from headgate.operating import Alteration, ChannelSummary, Compaction, Restore, TableDrop, Types
+from headgate.operating import Alteration, ChannelSummary, Compaction, Restore, TableDrop, Truncation, Types
 from headgate.reading.blocking import ReadableByName
 from headgate.reading.library import Options
 from headgate.schemas import SchemaLike
@@ -196,6 +196,19 @@ class Table(ReadableByName):
         right write. Raises SchemaError for what the setting does not allow, and for types of which neither holds the other.
         """
         return self._thread.run(self._core.evolve(columns))
+
+    def truncate(self, partitions: Columns = None) -> Truncation:
+        """Removes all rows of the table, or of partitions, in one commit that reads none of them::
+
+            orders.savepoint("before the new year")
+            orders.truncate("2026-01-01").file_groups
+
+        ``partitions``: one path or several, from the table's root, as files have them. Channels go on with their offsets: rows
+        that were not committed yet, and those that are sent later, are kept. The rows stay readable as of earlier times until
+        the table is cleaned, and savepoints keep them. Needs the right admin. Raises InvalidArgumentError for a partition that
+        the table never had, and UnknownOutcomeError when the call broke off: a second one would remove what came meanwhile.
+        """
+        return self._thread.run(self._core.truncate(partitions))
 
     def delete_where(
         self,

@@ -161,8 +161,9 @@ class Channel:
         shared = self._shared
         if (single := shared.try_row(row_format, rows, offset)) is not None:
             return Receipt(self, single)
-        if self._core.formats.table.evolve != "refuse":
-            row_format, rows = self._thread.run(self._core.prepared(row_format, rows))
+        row_format, rows, columns = self._core.prepared(row_format, rows)
+        if columns is not None:
+            row_format = self._thread.run(self._core.take_columns(columns, row_format))
         while True:
             try:
                 return Receipt(self, self._append_as(row_format, rows, offset, timeout))

@@ -89,16 +89,23 @@ class Maintenance:
             planned = await self._ask(address, lambda stub: stub.Restore, plan)
             if plan_only:
                 return planned
-            try:
-                return await self._ask(address, lambda stub: stub.Restore, request)
-            except CallFailedError as broken:
-                if not broken.failure.unknown_outcome:
-                    raise
-                unknown = UnknownOutcomeError(
-                    f"the restore of {self._table!r} broke off: {broken.failure.error.message}",
-                    fix="Read its timeline: if it does not end with a restore, nothing was undone.",
-                )
-                raise CallFailedError(Failure(unknown, wire.ACTION_GIVE_UP)) from broken
+            fix = "Read its timeline: if it does not end with a restore, nothing was undone."
+            return await self._ask_once(address, lambda stub: stub.Restore, request, "restore", fix)
+
+        coordinators = self._connection.coordinators
+        return await coordinators.retry(lambda _: coordinators.try_each(to_owner), self._connection.timeout, patient=True)
+
+    async def truncate(self, partitions: Sequence[str] = (), *, whole_table: bool = False) -> api.TruncateResponse:
+        """Removes all rows of partitions, or of the whole table.
+
+        The request is sent once, because a second one would remove what was written after the first. Raises UnknownOutcomeError
+        when it breaks off.
+        """
+        request = api.TruncateRequest(table=self._table, partitions=partitions, whole_table=whole_table)
+        fix = "Read its timeline: if no replacecommit came, nothing was removed."
+
+        async def to_owner(address: str) -> api.TruncateResponse:
+            return await self._ask_once(address, lambda stub: stub.Truncate, request, "truncation", fix)
 
         coordinators = self._connection.coordinators
         return await coordinators.retry(lambda _: coordinators.try_each(to_owner), self._connection.timeout, patient=True)
@@ -183,6 +190,17 @@ class Maintenance:
             stub: rpc.MaintenanceServiceAsyncStub = rpc.MaintenanceServiceStub(link.channel)
             answer: Answer = await answer_of(method(stub)(request, metadata=link.metadata), link)
             return answer
+
+    async def _ask_once(self, address: str, method: "Method[Answer]", request: Message, what: str, fix: str) -> Answer:
+        """As ``_ask``, for a call that must not be sent again when it breaks off."""
+        try:
+            return await self._ask(address, method, request)
+        except CallFailedError as broken:
+            if not broken.failure.unknown_outcome:
+                raise
+            reason = broken.failure.error.message
+            unknown = UnknownOutcomeError(f"the {what} of {self._table!r} broke off: {reason}", fix=fix)
+            raise CallFailedError(Failure(unknown, wire.ACTION_GIVE_UP)) from broken
 
     async def _begin(self, request: api.CompactRequest) -> "_Begun":
         async def begin(address: str) -> "_Begun":

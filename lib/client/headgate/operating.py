@@ -55,6 +55,14 @@ class Alteration:
 
 
 @dataclass(frozen=True, slots=True)
+class Truncation:
+    """What ``truncate`` did. ``instant``: of its commit, "" when no row was there; ``file_groups``: how many had rows."""
+
+    instant: str
+    file_groups: int
+
+
+@dataclass(frozen=True, slots=True)
 class TableDrop:
     """What ``drop`` did, or with ``plan_only`` would do. ``at``: when the table was dropped, in UTC; None with ``plan_only``.
 
@@ -159,6 +167,11 @@ class Operated:
         said = await self._maintenance.restore(instant, plan_only=plan_only)
         return Restore(said.instant, tuple(said.undone), said.files, said.cancelled_plans)
 
+    async def truncate(self, partitions: Columns = None) -> Truncation:
+        chosen = names_of(partitions)
+        said = await self._maintenance.truncate(chosen, whole_table=partitions is None)
+        return Truncation(said.instant, said.file_groups)
+
     async def drop(self, *, plan_only: bool = False) -> TableDrop:
         said = await self._maintenance.drop(self._uuid, plan_only=plan_only)
         at = datetime.datetime.fromtimestamp(said.dropped_ms / 1000, datetime.UTC) if said.dropped_ms else None
@@ -167,7 +180,7 @@ class Operated:
     async def configure(self, settings: Mapping[str, str] | None = None, *, unset: Sequence[str] = ()) -> dict[str, str]:
         said = await self._maintenance.configure(settings or {}, unset)
         values = {setting.key: setting.value for setting in said.settings}
-        self._info = replace(self._info, evolve=cast("Evolve", values["headgate.evolve"]))
+        self._info = replace(self._info, evolve=cast("Evolve", values.get("headgate.evolve", "refuse")))
         return values
 
     async def channels(self, prefix: str = "") -> list[ChannelSummary]:

@@ -96,6 +96,17 @@ def test_deleted_partitions_take_rows_again(table: hudi.Table, url: str) -> None
     assert_is(url, expected(without(ROWS, "a"), OTHERS), table)
 
 
+def test_a_truncated_table_is_empty_for_every_reader_keeps_its_past_and_takes_rows_again(table: hudi.Table, url: str) -> None:
+    full = table.commits()[-1]
+    done = table.truncate()
+    assert (done.replaced, done.files) == (9, 0)
+    assert_is(url, expected(), table)
+    assert table.truncate().instant == ""
+    assert table.scan(as_of=full.completion).to_table().num_rows == len(ROWS)
+    table.upsert(arrow(OTHERS))
+    assert_is(url, expected(OTHERS), table)
+
+
 @pytest.mark.parametrize("again", [lambda table, _: table, lambda _, url: hudi.open_table(url)], ids=["same", "new"])
 def test_rows_after_an_overwrite_go_to_its_file_groups(
     table: hudi.Table, url: str, again: Callable[[hudi.Table, str], hudi.Table]

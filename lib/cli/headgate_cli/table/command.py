@@ -22,6 +22,7 @@ from headgate_cli.table.location import locate_table
 from headgate_cli.table.scan import scan
 from headgate_cli.table.schemas import schema_like, schema_of_file
 from headgate_cli.table.slices import slice_
+from headgate_cli.table.truncate import truncate
 from headgate_cli.table.versions import downgrade, upgrade
 from headgate_tables.face.engines import Engine
 from headgate_tables.opening import DEFAULT_TABLE_VERSION
@@ -49,6 +50,7 @@ table.add_command(alter)
 table.add_command(channels)
 table.add_command(delete)
 table.add_command(delete_partitions)
+table.add_command(truncate)
 table.add_command(drop)
 table.add_command(scan)
 table.add_command(slice_)

@@ -174,6 +174,9 @@ class Upkeep(Protocol):
     ) -> str:
         """Completes a plan; ``dropped``: operations that failed for good, and why. Returns the completion time, "" for none."""
 
+    def cancel_plan(self, instant: str) -> None:
+        """Cancels a plan for good (rule W5). Does nothing when it is not open."""
+
     def largest_slice(self) -> SliceLogSize | None:
         """The most log files and log bytes of any slice that is not stuck; None before ``maintain`` has listed the table."""
 
@@ -210,6 +213,9 @@ class OperatorCalls(Protocol):
 
     def delete_partitions(self, partitions: Collection[str]) -> CommitResult:
         """Removes all rows of partitions, named by their paths, in one commit. Raises OptionError for an unknown one."""
+
+    def truncate(self) -> CommitResult:
+        """Removes all rows in one commit."""
 
     def delete_where(self, where: str, *, dry_run: bool = False) -> DeleteResult:
         """Deletes the rows that a condition in SQL selects, in one commit; ``dry_run``: only counts them."""

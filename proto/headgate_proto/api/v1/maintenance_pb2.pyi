@@ -946,6 +946,59 @@ class EvolveResponse(_message.Message):
 Global___EvolveResponse: _TypeAlias = EvolveResponse  # noqa: Y015
 
 @_typing.final
+class TruncateRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TABLE_FIELD_NUMBER: _builtins.int
+    PARTITIONS_FIELD_NUMBER: _builtins.int
+    WHOLE_TABLE_FIELD_NUMBER: _builtins.int
+    table: _builtins.str
+    whole_table: _builtins.bool
+    """All rows; then `partitions` is empty."""
+    @_builtins.property
+    def partitions(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Paths from the table's root, as files have them."""
+
+    def __init__(
+        self,
+        *,
+        table: _builtins.str = ...,
+        partitions: _abc.Iterable[_builtins.str] | None = ...,
+        whole_table: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["partitions", b"partitions", "table", b"table", "whole_table", b"whole_table"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TruncateRequest: _TypeAlias = TruncateRequest  # noqa: Y015
+
+@_typing.final
+class TruncateResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    INSTANT_FIELD_NUMBER: _builtins.int
+    FILE_GROUPS_FIELD_NUMBER: _builtins.int
+    instant: _builtins.str
+    """Of the commit; "" when no row was there."""
+    file_groups: _builtins.int
+    """File groups that had rows."""
+    def __init__(
+        self,
+        *,
+        instant: _builtins.str = ...,
+        file_groups: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["file_groups", b"file_groups", "instant", b"instant"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TruncateResponse: _TypeAlias = TruncateResponse  # noqa: Y015
+
+@_typing.final
 class SliceRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 

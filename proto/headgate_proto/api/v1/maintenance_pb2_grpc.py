@@ -95,6 +95,11 @@ class MaintenanceServiceStub(object):
                 request_serializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.EvolveRequest.SerializeToString,
                 response_deserializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.EvolveResponse.FromString,
                 _registered_method=True)
+        self.Truncate = channel.unary_unary(
+                '/headgate.api.v1.MaintenanceService/Truncate',
+                request_serializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.TruncateRequest.SerializeToString,
+                response_deserializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.TruncateResponse.FromString,
+                _registered_method=True)
         self.Slice = channel.unary_unary(
                 '/headgate.api.v1.MaintenanceService/Slice',
                 request_serializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.SliceRequest.SerializeToString,
@@ -221,6 +226,17 @@ class MaintenanceServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Truncate(self, request, context):
+        """Removes all rows of partitions, or of the whole table, in one commit that reads none of them. Files stay until a cleaning, for readers
+        of the past, and savepoints keep them. Open compactions are cancelled. Channels end with MOVED and keep their offsets: rows that are
+        not committed yet, and those that are sent later, are kept.
+        Retry: safe after UNAVAILABLE; after an unknown outcome look at the table first, because a second one removes what came meanwhile.
+        Errors: INVALID_ARGUMENT (neither partitions nor the whole table, or both; a partition that the table never had).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Slice(self, request, context):
         """Sets one file slice aside, so that it is not compacted and its rows are refused with SLICE_SET_ASIDE, or readmits it; and lists
         slices that are set aside or cannot be compacted. Retry: safe.
@@ -306,6 +322,11 @@ def add_MaintenanceServiceServicer_to_server(servicer, server):
                     servicer.Evolve,
                     request_deserializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.EvolveRequest.FromString,
                     response_serializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.EvolveResponse.SerializeToString,
+            ),
+            'Truncate': grpc.unary_unary_rpc_method_handler(
+                    servicer.Truncate,
+                    request_deserializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.TruncateRequest.FromString,
+                    response_serializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.TruncateResponse.SerializeToString,
             ),
             'Slice': grpc.unary_unary_rpc_method_handler(
                     servicer.Slice,
@@ -626,6 +647,33 @@ class MaintenanceService(object):
             '/headgate.api.v1.MaintenanceService/Evolve',
             headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.EvolveRequest.SerializeToString,
             headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.EvolveResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Truncate(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/headgate.api.v1.MaintenanceService/Truncate',
+            headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.TruncateRequest.SerializeToString,
+            headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.TruncateResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -94,6 +94,13 @@ class MaintenanceServiceStub:
     Errors: SCHEMA (the setting does not allow it, the column is there with a type of which neither holds the other, it is part of the
     key, partition or ordering), TOO_LARGE (of a schema).
     """
+    Truncate: _grpc.UnaryUnaryMultiCallable[_maintenance_pb2.TruncateRequest, _maintenance_pb2.TruncateResponse]
+    """Removes all rows of partitions, or of the whole table, in one commit that reads none of them. Files stay until a cleaning, for readers
+    of the past, and savepoints keep them. Open compactions are cancelled. Channels end with MOVED and keep their offsets: rows that are
+    not committed yet, and those that are sent later, are kept.
+    Retry: safe after UNAVAILABLE; after an unknown outcome look at the table first, because a second one removes what came meanwhile.
+    Errors: INVALID_ARGUMENT (neither partitions nor the whole table, or both; a partition that the table never had).
+    """
     Slice: _grpc.UnaryUnaryMultiCallable[_maintenance_pb2.SliceRequest, _maintenance_pb2.SliceResponse]
     """Sets one file slice aside, so that it is not compacted and its rows are refused with SLICE_SET_ASIDE, or readmits it; and lists
     slices that are set aside or cannot be compacted. Retry: safe.
@@ -175,6 +182,13 @@ class MaintenanceServiceAsyncStub(MaintenanceServiceStub):
     batch. Retry: safe; what the table holds already changes nothing, so any number of producers may bring the same.
     Errors: SCHEMA (the setting does not allow it, the column is there with a type of which neither holds the other, it is part of the
     key, partition or ordering), TOO_LARGE (of a schema).
+    """
+    Truncate: _aio.UnaryUnaryMultiCallable[_maintenance_pb2.TruncateRequest, _maintenance_pb2.TruncateResponse]  # type: ignore[assignment]
+    """Removes all rows of partitions, or of the whole table, in one commit that reads none of them. Files stay until a cleaning, for readers
+    of the past, and savepoints keep them. Open compactions are cancelled. Channels end with MOVED and keep their offsets: rows that are
+    not committed yet, and those that are sent later, are kept.
+    Retry: safe after UNAVAILABLE; after an unknown outcome look at the table first, because a second one removes what came meanwhile.
+    Errors: INVALID_ARGUMENT (neither partitions nor the whole table, or both; a partition that the table never had).
     """
     Slice: _aio.UnaryUnaryMultiCallable[_maintenance_pb2.SliceRequest, _maintenance_pb2.SliceResponse]  # type: ignore[assignment]
     """Sets one file slice aside, so that it is not compacted and its rows are refused with SLICE_SET_ASIDE, or readmits it; and lists
@@ -320,6 +334,19 @@ class MaintenanceServiceServicer(metaclass=_abc_1.ABCMeta):
         batch. Retry: safe; what the table holds already changes nothing, so any number of producers may bring the same.
         Errors: SCHEMA (the setting does not allow it, the column is there with a type of which neither holds the other, it is part of the
         key, partition or ordering), TOO_LARGE (of a schema).
+        """
+
+    @_abc_1.abstractmethod
+    def Truncate(
+        self,
+        request: _maintenance_pb2.TruncateRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_maintenance_pb2.TruncateResponse, _abc.Awaitable[_maintenance_pb2.TruncateResponse]]:
+        """Removes all rows of partitions, or of the whole table, in one commit that reads none of them. Files stay until a cleaning, for readers
+        of the past, and savepoints keep them. Open compactions are cancelled. Channels end with MOVED and keep their offsets: rows that are
+        not committed yet, and those that are sent later, are kept.
+        Retry: safe after UNAVAILABLE; after an unknown outcome look at the table first, because a second one removes what came meanwhile.
+        Errors: INVALID_ARGUMENT (neither partitions nor the whole table, or both; a partition that the table never had).
         """
 
     @_abc_1.abstractmethod
