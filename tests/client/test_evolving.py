@@ -113,10 +113,11 @@ def test_a_column_is_widened_only_when_a_value_does_not_fit_and_only_where_that_
 
 def test_fields_inside_structs_and_lists_are_added_and_their_other_types_stay() -> None:
     row = {**ROW, "place": {"zip": 1, "street": "Main"}, "tags": [{"name": "x", "rank": 1}]}
-    assert needs([row], "add") == {
+    wanted = {
         "place": pa.struct([("zip", pa.int32()), ("street", pa.string())]),
         "tags": pa.list_(pa.field("element", pa.struct([("name", pa.string()), ("rank", pa.int64())]))),
     }
+    assert needs([row], "add") == needs([row], "add-and-widen") == wanted
     assert needs([{**ROW, "place": {"zip": MORE_THAN_INT32}}]) == {"place": pa.struct([("zip", pa.int64())])}
     assert needs([{**ROW, "place": {"zip": MORE_THAN_INT32}}], "add") == {}
 
@@ -175,3 +176,12 @@ async def test_a_batch_that_does_not_fit_the_table_is_refused_also_after_its_col
             await channel.flush()
         await channel.skip()
     assert len(cluster.opens) == 2
+
+
+async def test_a_call_that_began_before_another_one_changed_the_table_goes_on_with_its_columns(cluster: Cluster) -> None:
+    """Threads may share a channel; only one of them asks for the column."""
+    cluster.knobs.evolution = tables_pb2.EVOLUTION_ADD
+    async with table_of(cluster) as table, table.channel("c") as channel:
+        before, row = channel.formats.upsert, {"id": 2, "note": "n", "gate": "A1"}
+        await channel.upsert(row)
+        assert await channel.evolved(before, [row], SchemaError("unknown", fix="")) is channel.formats.upsert

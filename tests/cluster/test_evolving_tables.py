@@ -47,6 +47,7 @@ def name(request: pytest.FixtureRequest) -> str:
 def made(hg: headgate.Headgate, name: str, evolve: str) -> headgate.Table:
     table = hg.create_table(name, list(SCHEMA.items()), key="id")
     table.configure({"headgate.evolve": evolve})
+    assert hg.table(name).info.evolve == table.info.evolve == evolve
     return table
 
 

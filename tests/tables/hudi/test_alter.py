@@ -165,6 +165,17 @@ def test_a_restore_to_before_an_alteration_takes_the_columns_back(table: hudi.Ta
     assert_readers_show(path, ("a", 3, "after", None), ("b", 5, "new", "B1"), ("c", 1, "base", None), ("d", 2, "log", None))
 
 
+def test_a_restore_takes_columns_back_that_a_fold_has_kept_for_the_savepoint(table: hudi.Table, path: Path) -> None:
+    saved = table.savepoint("before")
+    table.alter(GATE)
+    for number in range(110):
+        table.upsert(gated(("a", 3 + number, "new", "A1")))
+    assert list((path / LOG_LAYOUT.folds).iterdir())
+    reopened = open_table(str(path))
+    reopened.restore(saved)  # type: ignore[attr-defined]
+    assert reopened.schema == SCHEMA
+
+
 def test_a_restore_to_behind_an_alteration_keeps_the_columns(table: hudi.Table, path: Path) -> None:
     table.alter(GATE)
     table.upsert(gated(("a", 3, "new", "A1")))
