@@ -34,7 +34,7 @@ ADOPTED = Refusal(
     "an operator adopts what another program did to the table",
     "Open the channel again and send again what lies behind the committed offset.",
 )
-ALTERED = Refusal("CODE_MOVED", "an operator changes the table's columns", "Open the channel again; accepted rows are safe.")
+ALTERED = Refusal("CODE_MOVED", "the table's columns change", "Open the channel again; accepted rows are safe.")
 TRUNCATED = Refusal("CODE_MOVED", "an operator removes rows of the table", "Open the channel again; rows that it sends are kept.")
 DROPPING = Refusal(
     "CODE_MOVED",
