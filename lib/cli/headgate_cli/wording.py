@@ -30,6 +30,7 @@ _RULES: Sequence[tuple[str, str]] = (
     (r"Use timestamp\('us'\)", "Use the type timestamp"),
     (r"tls=headgate\.Tls\(ca=\.\.\.\)", "--tls-ca FILE"),
     (r"headgate\.Tls\(certificate=\.\.\., key=\.\.\.\)", "--client-cert FILE --client-key FILE"),
+    (r"table\.alter\(add=\{'?([^':]*)'?: …\}\)", r"`headgate table alter TABLE --add \1=TYPE`"),
     (r"Pass a pyarrow expression over column names, such as .*", "Write --filter column=value."),
     (r"mode='?(\w+)'? with since='?(\d*)'?", "--read-optimized with --since"),
     (r"Open the channel again and send the rows that follow its committed_offset", "Run the same command again"),
