@@ -64,8 +64,9 @@ async def test_the_whole_table_goes_when_the_request_says_so(coordinator: Runnin
         ({}, "does not say what to do"),
         ({"partitions": ["p"], "whole_table": True}, "does not say what to do"),
         ({"partitions": ["p", "z"]}, "no partition 'z'"),
+        ({"partitions": ["p\0"]}, r"no partition 'p\x00'"),
     ],
-    ids=["nothing", "both", "unknown"],
+    ids=["nothing", "both", "unknown", "impossible"],
 )
 async def test_a_refused_request_says_why_and_ends_no_channel(
     what: dict[str, Any], said: str, coordinator: Running, writer: ScriptedWriter

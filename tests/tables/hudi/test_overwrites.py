@@ -96,6 +96,13 @@ def test_deleted_partitions_take_rows_again(table: hudi.Table, url: str) -> None
     assert_is(url, expected(without(ROWS, "a"), OTHERS), table)
 
 
+@pytest.mark.parametrize("path", ["a\0", "a/.", "./a", "b/../a", "a/", "/a", "\udc80", "x" * 300], ids=ascii)
+def test_a_path_that_no_partition_can_have_is_refused_as_a_mistake_and_no_damage(path: str, table: hudi.Table, url: str) -> None:
+    with pytest.raises(OptionError):
+        table.delete_partitions([path])
+    assert_is(url, expected(ROWS), table)
+
+
 def test_a_truncated_table_is_empty_for_every_reader_keeps_its_past_and_takes_rows_again(table: hudi.Table, url: str) -> None:
     full = table.commits()[-1]
     done = table.truncate()

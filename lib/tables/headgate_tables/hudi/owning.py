@@ -14,6 +14,7 @@ from headgate_tables.hudi.data_files import layout_of
 from headgate_tables.hudi.definition import Definition, avro_schema
 from headgate_tables.hudi.groups import GroupIds
 from headgate_tables.hudi.guard import Guard, MetadataTable, check_there
+from headgate_tables.hudi.keys.partition_path import is_partition_path
 from headgate_tables.hudi.log.parquet_rows import ParquetLayout
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.lost_instants import absent, put_back
@@ -103,11 +104,12 @@ class TableOwner(TableReader, TableServices):
 
     def check_partitions(self, partitions: Collection[str]) -> None:
         """Raises OptionError for one that the table never had. ``partitions``: paths from the table's root."""
-        unknown = [each for each in partitions if self._store.size(partition_file(each)) is None]
-        if unknown:
-            raise OptionError(
-                f"{self._store.url} has no partition {unknown[0]!r}", fix="Name partitions by their paths, as files have them."
-            )
+        for each in partitions:
+            if not is_partition_path(each) or self._store.size(partition_file(each)) is None:
+                raise OptionError(
+                    f"{self._store.url} has no partition {each[:200]!r}",
+                    fix="Name partitions by their paths, as files have them.",
+                )
 
     def delete_partitions(self, partitions: Collection[str]) -> CommitResult:
         """Removes all rows of these partitions in one commit that reads no row; "" as its instant when there are none.

@@ -72,6 +72,15 @@ def partition_paths(table: pa.Table | pa.RecordBatch, spec: PartitionSpec) -> tu
     return codes.astype(np.int32), paths, values
 
 
+def is_partition_path(path: str) -> bool:
+    """Whether a partition of some table could have this path: a caller's mistake must not count as damage of metadata."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return not path or ("\0" not in path and not {"", ".", ".."} & set(path.split("/")))
+
+
 def parse_partition_path(path: str, spec: PartitionSpec, types: Sequence[pa.DataType]) -> dict[str, object]:
     """The partition values of a folder of the table, by field; ``types`` are those of the fields, in their order.
 
