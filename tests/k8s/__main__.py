@@ -15,9 +15,10 @@ from k8s.commits import CommitWatch, longest_gap
 from k8s.events import EVENTS, Event, Need
 from k8s.judging import Judgement, judge
 from k8s.kubectl import Kubectl, KubectlError, namespace, wait_until
-from k8s.manifests import program, store_secret
+from k8s.manifests import program, secret
+from k8s.misconfigured import CASES, Trial, judge_misconfigured
 from k8s.notes import Notes
-from k8s.outside_s3 import BUCKET, OutsideS3, outside_s3
+from k8s.outside_s3 import BUCKET, OutsideS3, outside_s3, read_only_s3, unconditional_s3
 from k8s.producer import Stream
 from k8s.release import HelmError, Release
 from k8s.report import Line, Report
@@ -71,7 +72,7 @@ def _prepare_images(settings: Settings, options: argparse.Namespace) -> None:
 
 def _accept(settings: Settings, options: argparse.Namespace, kubectl: Kubectl, s3: OutsideS3, report: Report) -> None:
     url = f"s3://{BUCKET}/lake/{TABLE}"
-    kubectl.apply(program(), store_secret(STORE_SECRET, s3.environment))
+    kubectl.apply(program(), secret(STORE_SECRET, s3.environment))
     watch = CommitWatch(open_store(url, s3.options, SystemIds()))
     try:
         scene = _scene(settings, options, kubectl, s3, watch)
@@ -82,6 +83,8 @@ def _accept(settings: Settings, options: argparse.Namespace, kubectl: Kubectl, s
                 report.left_out.append((event.name, why))
             else:
                 report.lines.append(_suffer(event, scene))
+        if any(_is_chosen(name, options.only) for name in CASES):
+            _misconfigure(scene, options, s3, report)
         report.judgement = _judged(scene, s3)
     finally:
         watch.stop()
@@ -120,8 +123,27 @@ def _install(scene: Scene, s3: OutsideS3) -> float:
     return first - began
 
 
+def _misconfigure(scene: Scene, options: argparse.Namespace, s3: OutsideS3, report: Report) -> None:
+    """In a namespace beside, while the programs go on."""
+    host, folder = scene.settings.host, s3.folder.parent.parent
+    with (
+        namespace(f"{scene.kubectl.namespace}-bad", keep=options.keep) as kubectl,
+        read_only_s3(host, options.port + 1, folder / "read-only") as read_only,
+        unconditional_s3(host, options.port + 2, folder / "unconditional") as unconditional,
+    ):
+        trial = Trial(scene, kubectl, s3, read_only, unconditional)
+        for name, seconds, amiss in judge_misconfigured(trial, lambda name: _is_chosen(name, options.only)):
+            _say(f"{seconds:6.1f} s  {name}: {amiss or 'says what to do'}")
+            report.figures[f"{name} is said after"] = f"{seconds:.1f} s"
+            report.findings += [f"{name}: {amiss}"] if amiss else []
+
+
 def _chosen(only: Sequence[str]) -> Iterator[Event]:
-    return (event for event in EVENTS if not only or any(word in event.name for word in only))
+    return (event for event in EVENTS if _is_chosen(event.name, only))
+
+
+def _is_chosen(name: str, only: Sequence[str]) -> bool:
+    return not only or any(word in name for word in only)
 
 
 def _lacks(event: Event, scene: Scene) -> str:

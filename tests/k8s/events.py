@@ -8,7 +8,7 @@ from k8s.kubectl import wait_until
 from k8s.nodes import node_crashed, node_cut, node_drained
 from k8s.release import Part, is_ready, restarts_of
 from k8s.rotation import certificates_rotated, tokens_rotated
-from k8s.scaling import scaled_by_hand, scaled_by_load
+from k8s.scaling import held_bytes_are_read, scaled_by_hand, scaled_by_load
 from k8s.scene import Scene
 from k8s.values import image_values
 
@@ -116,6 +116,7 @@ EVENTS = (
     Event("certificates rotated", PLANNED_S, certificates_rotated),
     Event("tokens rotated", PLANNED_S, tokens_rotated),
     Event("writers 2 -> 4 -> 2 by the HPA", PLANNED_S, scaled_by_load, Need.METRICS),
+    Event("what writers hold reaches the HPA", PLANNED_S, held_bytes_are_read, Need.METRICS),
     Event("a node drained, taken back, and pods spread again", PLANNED_S, node_drained, Need.TWO_NODES),
     Event("a node without Redis crashed", NODE_LOST_S, node_crashed, Need.NODE_FAULTS),
     Event("the node with Redis cut off, and healed", NODE_WITH_REDIS_LOST_S, node_cut, Need.NODE_FAULTS),

@@ -21,8 +21,8 @@ def program() -> Manifest:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "producer-program"}, "data": data}
 
 
-def store_secret(name: str, environment: Mapping[str, str]) -> Manifest:
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": dict(environment)}
+def secret(name: str, data: Mapping[str, str]) -> Manifest:
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": dict(data)}
 
 
 def producer(name: str, stream: Stream, image: str, node: str, store: str, client: str, replicas: int = 1) -> Manifest:
@@ -41,28 +41,52 @@ def producer(name: str, stream: Stream, image: str, node: str, store: str, clien
     }
 
 
+def one_command(name: str, command: Sequence[str], image: str, client: str, env: Mapping[str, str]) -> Manifest:
+    """A pod that runs one command with the Secret ``client`` at hand, once, and leaves its last words."""
+    container = {
+        "name": "command",
+        "image": image,
+        "command": list(command),
+        "env": [{"name": key, "value": value} for key, value in env.items()],
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "labels": {"app": name}},
+        "spec": {**_restricted(container, _volumes(client)), "restartPolicy": "Never"},
+    }
+
+
 def _pod(name: str, stream: Stream, image: str, node: str, store: str, client: str) -> Mapping[str, Any]:
-    volumes: list[Any] = [{"name": "program", "configMap": {"name": "producer-program", "items": _items()}}]
-    mounts = [{"name": "program", "mountPath": FOLDER}]
-    if client:
-        volumes.append({"name": "credentials", "secret": {"secretName": client}})
-        mounts.append({"name": "credentials", "mountPath": CREDENTIALS})
-    volumes.append({"name": "tmp", "emptyDir": {}})
-    mounts.append({"name": "tmp", "mountPath": "/tmp"})
+    volumes = {FOLDER: {"name": "program", "configMap": {"name": "producer-program", "items": _items()}}, **_volumes(client)}
     container = {
         "name": "producer",
         "image": image,
-        "imagePullPolicy": "IfNotPresent",
         "command": ["python", "-u", "-m", "k8s.producer"],
         "env": _environment(name, stream, client),
         "envFrom": [{"secretRef": {"name": store}}],
-        "volumeMounts": mounts,
+    }
+    pinned = {"kubernetes.io/hostname": node} if node else {}
+    return {**_restricted(container, volumes), "nodeSelector": pinned, "terminationGracePeriodSeconds": 60}
+
+
+def _volumes(client: str) -> Mapping[str, Any]:
+    """By the folder where they are mounted."""
+    credentials = {CREDENTIALS: {"name": "credentials", "secret": {"secretName": client}}} if client else {}
+    return {**credentials, "/tmp": {"name": "tmp", "emptyDir": {}}}
+
+
+def _restricted(container: Mapping[str, Any], volumes: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A pod of that container as the namespace admits it."""
+    secured = {
+        **container,
+        "imagePullPolicy": "IfNotPresent",
+        "volumeMounts": [{"name": volume["name"], "mountPath": path} for path, volume in volumes.items()],
         "resources": {"requests": {"cpu": "20m", "memory": "128Mi"}, "limits": {"memory": "512Mi"}},
         "securityContext": {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}},
     }
     return {
-        "nodeSelector": {"kubernetes.io/hostname": node} if node else {},
-        "terminationGracePeriodSeconds": 60,
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "securityContext": {
@@ -71,8 +95,8 @@ def _pod(name: str, stream: Stream, image: str, node: str, store: str, client: s
             "fsGroup": 10001,
             "seccompProfile": {"type": "RuntimeDefault"},
         },
-        "containers": [container],
-        "volumes": volumes,
+        "containers": [secured],
+        "volumes": list(volumes.values()),
     }
 
 

@@ -42,6 +42,10 @@ class Release:
     def upgrade(self, values: Mapping[str, Any]) -> None:
         self._run("upgrade", self.name, self._chart, "--reuse-values", "--values=-", stdin=json.dumps(values))
 
+    def uninstall(self) -> None:
+        """Returns when the objects are deleted. Secrets that the chart made stay."""
+        self._run("uninstall", self.name, "--wait", "--ignore-not-found")
+
     def roll_back(self) -> None:
         self._run("rollback", self.name)
 

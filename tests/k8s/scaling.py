@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
+from k8s.external_metrics.manifests import external_metrics
 from k8s.kubectl import wait_until
 from k8s.release import Part
 from k8s.scene import Scene
@@ -11,6 +12,7 @@ EVENLY = 1.5
 LOAD = ("burst-1", "burst-2", "burst-3")
 LOAD_RATE = 3000.0
 SCALED_WITHIN_S = 300.0
+METRICS_PORT = 9090
 AUTOSCALED = {"enabled": True, "minReplicas": 2, "maxReplicas": 4, "cpuPercent": 60, "windowSeconds": 30}
 
 
@@ -55,6 +57,28 @@ def scaled_by_load(scene: Scene) -> None:
     finally:
         scene.release.upgrade({"autoscaling": {"writer": {"enabled": False}}})
         scene.release.scale(Part.WRITER, 2)
+
+
+def held_bytes_are_read(scene: Scene) -> None:
+    """What writers hold reaches the autoscaler as an external metric, by a server that stands in for prometheus-adapter."""
+    sources = {part.value: f"{scene.release.name}-{part.value}:{METRICS_PORT}" for part in (Part.WRITER, Part.COORDINATOR)}
+    served = external_metrics(scene.kubectl.namespace, scene.settings.image, sources)
+    scene.kubectl.apply(*served["items"])
+    scene.release.upgrade({"autoscaling": {"writer": {**AUTOSCALED, "cpuPercent": 0, "heldMiB": 1}}})
+    try:
+        scene.figures["bytes a writer holds, as the HPA reads it"] = wait_until("the HPA reads a figure", lambda: _held(scene))
+    finally:
+        scene.release.upgrade({"autoscaling": {"writer": {"enabled": False, "heldMiB": 0}}})
+        for item in served["items"]:
+            scene.kubectl.run("delete", item["kind"], item["metadata"]["name"], "--wait=false")
+
+
+def _held(scene: Scene) -> str:
+    """The average of all writers, as Kubernetes writes amounts; "" before the autoscaler has one."""
+    status = scene.kubectl.get("hpa", f"{scene.release.name}-{Part.WRITER.value}").get("status", {})
+    found = [each["external"] for each in status.get("currentMetrics") or () if each["type"] == "External"]
+    is_active = any(each["type"] == "ScalingActive" and each["status"] == "True" for each in status.get("conditions") or ())
+    return str(found[0]["current"].get("averageValue", "")) if is_active and found else ""
 
 
 def _writers(scene: Scene) -> int:

@@ -51,6 +51,8 @@ def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
         raise SystemExit(f"k8s: set {PREFIX}HOST to an address of this machine that pods reach: the S3 server listens there")
     if not environment.get("HEADGATE_VERSITYGW"):
         raise SystemExit("k8s: there is no versitygw: ./task k8s builds it where Go is installed, or HEADGATE_VERSITYGW names it")
+    if not environment.get("HEADGATE_S3RVER"):
+        raise SystemExit("k8s: there is no s3rver: ./task k8s fetches it where npm is installed, or HEADGATE_S3RVER names it")
     given["helm"] = given["helm"] or environment.get("HEADGATE_HELM", "")
     given["build"] = environment.get("HEADGATE_IMAGE_BUILD", "")
     node = {fault: environment.get(f"{PREFIX}NODE_{fault.upper()}", "") for fault in NODE_FAULTS}

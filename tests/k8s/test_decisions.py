@@ -9,6 +9,7 @@ import pytest
 from k8s.events import EVENTS, Need
 from k8s.judging import Judgement
 from k8s.manifests import PROGRAM, producer, program
+from k8s.misconfigured import failures, merged
 from k8s.producer import Stream
 from k8s.release import is_rolled_out
 from k8s.report import Line, Report
@@ -102,6 +103,7 @@ def test_a_producer_is_pinned_and_has_its_settings() -> None:
 
 def test_settings_come_from_the_environment(tmp_path: Path) -> None:
     given = {"HEADGATE_K8S_HOST": "10.0.0.1", "HEADGATE_K8S_NODE_CRASH": "stop {number}", "HEADGATE_VERSITYGW": "versitygw"}
+    given["HEADGATE_S3RVER"] = "s3rver.js"
     found = read_settings(given)
     assert (found.host, found.helm, found.can_fault_nodes) == ("10.0.0.1", "helm", False)
     with pytest.raises(SystemExit, match="HEADGATE_K8S_HOST"):
@@ -120,3 +122,25 @@ def test_a_fault_of_a_node_is_a_command_with_its_name_and_number(tmp_path: Path)
 def test_each_need_is_some_events() -> None:
     assert {event.need for event in EVENTS} == set(Need)
     assert len({event.name for event in EVENTS}) == len(EVENTS)
+
+
+def test_values_come_on_top_of_others_name_by_name() -> None:
+    below = {"writer": {"cpu": "1", "settings": {"a": "1"}}, "store": "s3://b"}
+    above = {"writer": {"settings": {"b": "2"}}, "store": "s3://c", "redis": {"bundled": False}}
+    writer = {"cpu": "1", "settings": {"a": "1", "b": "2"}}
+    assert merged(below, above) == {"writer": writer, "store": "s3://c", "redis": {"bundled": False}}
+
+
+@pytest.mark.parametrize(
+    ("statuses", "expected"),
+    [
+        ([], 0),
+        ([{"state": {"running": {}}}], 0),
+        ([{"state": {"terminated": {"exitCode": 1}}}], 0),
+        ([{"state": {"terminated": {"exitCode": 0, "message": "done"}}}], 0),
+        ([{"state": {"waiting": {}}, "lastState": {"terminated": {"exitCode": 1, "message": "no Redis"}}}], 1),
+    ],
+    ids=str,
+)
+def test_a_container_that_failed_without_a_word_does_not_count(statuses: list[Any], expected: int) -> None:
+    assert failures({"status": {"containerStatuses": statuses}}) == expected
