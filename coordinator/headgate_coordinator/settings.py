@@ -104,7 +104,8 @@ class CoordinatorSettings(ServiceSettings):
         gt=0,
         description="on SIGTERM, how long checkpoints may make no progress before their tables are handed over regardless, and "
         "clients send again what was not committed. While they go on, a drain takes up to 15 s more: give the platform's grace "
-        "period at least 20 s above this value",
+        "period at least 20 s above this value. As long, at most, tables are kept while Redis does not answer, because no other "
+        "coordinator could take them",
     )
     service_interval: Duration = Field(
         1.0,

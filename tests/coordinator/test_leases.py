@@ -179,6 +179,20 @@ async def test_only_the_holder_frees_a_lease(make: Make) -> None:
     assert await one.holders(["t"]) == {"t": None}
 
 
+async def test_that_a_lease_was_freed_and_not_lost_is_known_for_one_leases_length(make: Make, client: Redis) -> None:
+    one, other = make("one"), make("other")
+    for table in ("t", "u", "v"):
+        await one.take_lease(table)
+    await one.release_lease("t")
+    await other.release_lease("u")
+    assert await other.freed(["t", "u", "v"]) == {"t"}
+    assert await other.freed([]) == set()
+    [note] = [key async for key in client.scan_iter("*:freed:*")]
+    assert 0 < await client.pttl(note) <= TTL_S * 1000
+    await client.flushall()
+    assert await other.freed(["t"]) == set()
+
+
 async def test_what_a_beat_renews_while_it_is_freed_is_freed(make: Make, client: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else who drains would keep its tables, and its place in the order of who stands, until they run out."""
     one = make("one")
@@ -196,7 +210,7 @@ async def test_what_a_beat_renews_while_it_is_freed_is_freed(make: Make, client:
     monkeypatch.setattr(Pipeline, "get", get)
     await one.release_lease("t")
     await one.leave_registry()
-    assert [key async for key in client.scan_iter("*")] == []
+    assert [key async for key in client.scan_iter("*") if ":freed:" not in key] == []
 
 
 async def test_a_beat_that_began_before_a_lease_was_freed_takes_nothing_back(make: Make, client: Redis) -> None:
@@ -208,7 +222,7 @@ async def test_a_beat_that_began_before_a_lease_was_freed_takes_nothing_back(mak
     beat = await one.renew(["t"])
     assert beat is not None
     assert (beat.lost, beat.recreated) == ({}, [])
-    assert [key async for key in client.scan_iter("*")] == []
+    assert [key async for key in client.scan_iter("*") if ":freed:" not in key] == []
     await one.take_lease("t")
     await one.renew(["t"])
     assert await one.holders(["t"]) == {"t": one.own}

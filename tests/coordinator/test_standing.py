@@ -45,6 +45,7 @@ class Scene:
         self.alive = [OWN]
         self.beats_say: list[Holder] | None = None
         self.data_losses = 0
+        self.freed_leases: set[str] = set()
         self.taken: list[str] = []
         self.looks = self.beats = 0
 
@@ -67,6 +68,9 @@ class Scene:
     async def holders(self, tables: Any) -> Any:
         self.looks += 1
         return {table: self.held.get(table) for table in tables}
+
+    async def freed(self, tables: Any) -> set[str]:
+        return self.freed_leases & set(tables)
 
     async def take_lease(self, table: str) -> bool:
         self.taken.append(table)
@@ -183,6 +187,18 @@ async def test_nobody_stands_before_holders_that_redis_has_forgotten_could_take_
         await scene.looked(after=TTL_S - 0.1)
         assert scene.taken == []
         await scene.looked(after=0.2)
+        assert scene.taken == ["u"]
+
+
+async def test_a_lease_that_was_freed_after_redis_lost_its_data_is_taken_at_once() -> None:
+    """Its holder had taken it back, and has ended since."""
+    async with standing() as scene:
+        scene.taken.clear()
+        scene.data_losses = 1
+        scene.freed_leases = {"u"}
+        scene.tables = ["t", "u", "v"]
+        await scene.looked(after=1.0)
+        await scene.looked()
         assert scene.taken == ["u"]
 
 

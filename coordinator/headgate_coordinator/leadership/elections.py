@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import hashlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Executor
 from typing import TypeVar
 
@@ -34,6 +34,8 @@ RANK_WAIT_S = 1.0
 """How much longer the coordinator of each further rank waits before it takes a free lease."""
 SEEN_S = 10.0
 """How long a coordinator stays listed after it was last seen: a flushed Redis must not cut control streams."""
+AGAIN_S = 0.2
+"""Between questions of a coordinator that drains to a Redis that does not answer."""
 DRAIN_EXTENSION_S = 15.0
 """How much longer than ``drain_timeout`` a drain takes at most while its checkpoints go on. The time after which a platform kills
 has to cover both: the chart's is 20 s above ``drain_timeout``."""
@@ -93,13 +95,15 @@ class Elections:
             asking = tasks.create_task(self._witnesses.ask_store())
             looking = tasks.create_task(self._look(tasks))
             await draining.wait()
+            began = self._world.clock.monotonic()
             self._stands = False
             self._ownerships.draining = True
             self._created.set()
             await asyncio.wait([looking], timeout=self._settings.drain_timeout)
             looking.cancel()
             self.first_look_done.set()
-            await self._drain()
+            await self._wait_for_redis(began)
+            await self._drain(began)
             beating.cancel()
             asking.cancel()
 
@@ -109,16 +113,22 @@ class Elections:
         A Redis that does not answer changes nothing (rule R4).
         """
         while True:
-            beat = await self._leases.renew(list(self._serving), stands=self._stands)
-            self._note_redis()
-            if beat is not None:
-                self._note_coordinators(beat.coordinators)
-                for table, holder in beat.lost.items():
-                    self._state.holders[table] = holder
-                    self._give_up(table, f"{holder.name or 'another process'} holds its lease")
-                self._recreated.update(beat.recreated)
-                self._doubt()
+            await self._renew()
             await self._world.clock.sleep(self._settings.lease_renewal)
+
+    async def _renew(self) -> bool:
+        """Returns whether Redis answered."""
+        beat = await self._leases.renew(list(self._serving), stands=self._stands)
+        self._note_redis()
+        if beat is None:
+            return False
+        self._note_coordinators(beat.coordinators)
+        for table, holder in beat.lost.items():
+            self._state.holders[table] = holder
+            self._give_up(table, f"{holder.name or 'another process'} holds its lease")
+        self._recreated.update(beat.recreated)
+        self._doubt()
+        return True
 
     def _doubt(self) -> None:
         """Has owned tables ask the log; those that are being opened follow when they are owned."""
@@ -187,24 +197,30 @@ class Elections:
         if self._forgot != self._leases.data_losses:
             self._forgot, self._forgot_at = self._leases.data_losses, self._world.clock.monotonic()
             _log.warning("redis has lost its data: no free lease is taken until holders have had time to take theirs back")
+        freed = await self._leases.freed(others) if self._is_forgetful() else ()
         for table, holder in holders.items():
-            if self._stands and self._may_take(table, holder) and await self._leases.take_lease(table):
+            if self._stands and self._may_take(table, holder, freed) and await self._leases.take_lease(table):
                 _log.info("lease taken", table=table)
                 self._state.holders[table] = self._leases.own
                 self._free_since.pop(table, None)
                 self._serving[table] = tasks.create_task(self._serve(table))
 
-    def _may_take(self, table: str, holder: Holder | None) -> bool:
-        """A Redis that has lost its data names no holder, but there may be one: it gets as long as its lease would have lasted.
+    def _is_forgetful(self) -> bool:
+        """Whether a holder may not have taken back yet what Redis lost."""
+        return self._world.clock.monotonic() - self._forgot_at < self._settings.lease_ttl
+
+    def _may_take(self, table: str, holder: Holder | None, freed: Collection[str]) -> bool:
+        """A Redis that has lost its data names no holder, but there may be one: it gets as long as its lease would have lasted,
+        unless it freed the lease since.
 
         Otherwise two coordinators would fence each other whenever Redis loses its data (rule R5).
         """
         if holder is not None:
             self._free_since.pop(table, None)
             return holder.name == self._leases.own.name
-        now = self._world.clock.monotonic()
-        if now - self._forgot_at < self._settings.lease_ttl:
+        if self._is_forgetful() and table not in freed:
             return False
+        now = self._world.clock.monotonic()
         since = self._free_since.setdefault(table, now)
         names = {each.name for each in self._state.alive} | {self._leases.own.name}
         return now - since >= owner_rank(table, self._leases.own.name, names) * RANK_WAIT_S
@@ -223,10 +239,20 @@ class Elections:
             del self._serving[table]
             await self._leases.release_lease(table)
 
-    async def _drain(self) -> None:
+    async def _wait_for_redis(self, began: float) -> None:
+        """While Redis is away nobody takes over (rule R4), so tables that another coordinator could have go on here, up to
+        `drain_timeout`.
+        """
+        clock = self._world.clock
+        others = {holder.name for holder in self._state.coordinators} - {self._leases.own.name}
+        while self._serving and others and not await self._renew():
+            if clock.monotonic() - began >= self._settings.drain_timeout:
+                return
+            await clock.sleep(AGAIN_S)
+
+    async def _drain(self, began: float) -> None:
         """Takes no more leases; each table ends once its checkpoints are decided, or at ``drain_deadline``."""
         await self._leases.leave_registry()
-        began = self._world.clock.monotonic()
         async with asyncio.TaskGroup() as waiting:
             for table, task in self._serving.items():
                 if owned := self._state.owned.get(table):

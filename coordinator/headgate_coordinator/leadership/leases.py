@@ -169,9 +169,18 @@ class Leases:
         return True
 
     async def release_lease(self, table: str) -> None:
-        """Frees the lease if this process holds it; without an answer it expires. No renewal keeps it any more."""
+        """Frees the lease if this process holds it; without an answer it expires. No renewal keeps it any more.
+
+        For one lease's length Redis remembers that it was freed and did not get lost.
+        """
         self._freed.add(table)
-        await self._ask(lambda: self._drop(self._lease(table)))
+        await self._ask(lambda: self._drop(self._lease(table), note=self._freed_note(table)))
+
+    async def freed(self, tables: Sequence[str]) -> Collection[str]:
+        """Those of the tables whose holder freed the lease lately; none when Redis does not answer."""
+        notes = [self._freed_note(table) for table in tables]
+        found = await self._ask(lambda: self._redis.mget(notes)) if notes else []
+        return () if found is None else {table for table, note in zip(tables, found, strict=True) if note is not None}
 
     async def time_ms(self) -> float | None:
         """Redis's time in ms since the epoch; None when it does not answer."""
@@ -183,17 +192,19 @@ class Leases:
         self._left = True
         await self._ask(lambda: self._drop(self._member(self.own.name)))
 
-    async def _drop(self, key: str) -> bool:
+    async def _drop(self, key: str, *, note: str = "") -> bool:
         while True:  # a renewal between read and deletion must not keep the key for its whole time
             with contextlib.suppress(WatchError):
-                return await self._drop_unless_changed(key)
+                return await self._drop_unless_changed(key, note)
 
-    async def _drop_unless_changed(self, key: str) -> bool:
+    async def _drop_unless_changed(self, key: str, note: str) -> bool:
         async with self._watching([key]) as pipe:
             if await pipe.get(key) != self.own.encode():
                 return False
             pipe.multi()  # type: ignore[no-untyped-call]
             pipe.delete(key)
+            if note:
+                pipe.set(note, "1", px=self._ttl_ms)
             await pipe.execute()
         return True
 
@@ -222,6 +233,9 @@ class Leases:
 
     def _lease(self, table: str) -> str:
         return f"{self._prefix}:lease:{table.encode().hex()}"
+
+    def _freed_note(self, table: str) -> str:
+        return f"{self._prefix}:freed:{table.encode().hex()}"
 
     def _member(self, name: str) -> str:
         return f"{self._prefix}:coordinator:{name.encode().hex()}"
