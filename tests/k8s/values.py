@@ -26,7 +26,7 @@ def good_values(settings: Settings, endpoint: str, store: str = f"s3://{BUCKET}/
                 "service_interval": CHECKPOINT_INTERVAL,
             },
         },
-        "writer": {"cpu": "200m"},
+        "writer": {"cpu": "300m"},
         "compactor": {"cpu": "50m"},
         "networkPolicy": {"storePorts": [port]},
     }

@@ -1,0 +1,61 @@
+"""A server that comes back at another address of its name, as a pod of a StatefulSet does."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import grpc
+import pytest
+
+from headgate.credentials import Shown
+from headgate.transport import Transport
+from headgate_runtime.channels import connect
+from headgate_runtime.settings import ServiceSettings
+from support.moving_name import moving_name
+
+SOON_S = 10.0
+"""A third of the time after which gRPC looks a name up again by default."""
+NOWHERE, HERE = "127.0.0.2", "127.0.0.1"
+
+
+async def test_the_sdk_reaches_a_server_that_came_back_at_another_address() -> None:
+    async with server() as port, moving_name(NOWHERE) as name:
+        transport = Transport(Shown)
+        with transport.link(name.target(port)) as link:
+            assert await outcome(link.channel) is grpc.StatusCode.UNAVAILABLE
+            name.address = HERE
+            await answered(link.channel)
+        await transport.close()
+
+
+async def test_a_service_reaches_a_server_that_came_back_at_another_address() -> None:
+    async with server() as port, moving_name(NOWHERE) as name:
+        channel = connect(name.target(port), ServiceSettings())
+        assert await outcome(channel) is grpc.StatusCode.UNAVAILABLE
+        name.address = HERE
+        await answered(channel)
+        await channel.close()
+
+
+@asynccontextmanager
+async def server() -> AsyncIterator[int]:
+    """One without methods; its port."""
+    serving = grpc.aio.server()
+    port = serving.add_insecure_port(f"{HERE}:0")
+    await serving.start()
+    yield port
+    await serving.stop(None)
+
+
+async def outcome(channel: grpc.aio.Channel) -> grpc.StatusCode:
+    call: Any = channel.unary_unary("/of.Nobody/Call")
+    with pytest.raises(grpc.aio.AioRpcError) as failed:
+        await call(b"", timeout=SOON_S)
+    return failed.value.code()
+
+
+async def answered(channel: grpc.aio.Channel) -> None:
+    async with asyncio.timeout(SOON_S):
+        while await outcome(channel) is grpc.StatusCode.UNAVAILABLE:
+            await asyncio.sleep(0.1)
