@@ -15,8 +15,9 @@ from headgate_coordinator.leadership.leases import Holder
 from headgate_coordinator.leadership.ownerships import Ownerships
 from headgate_coordinator.metrics import Metrics
 from headgate_coordinator.settings import CoordinatorSettings
+from headgate_coordinator.tables.described import NewTable
 from headgate_coordinator.tables.guarded_clock import GuardedClock
-from headgate_coordinator.tables.storage import NewTable, TableStorage
+from headgate_coordinator.tables.storage import TableStorage
 from headgate_coordinator.tables.work import RunService
 from headgate_runtime.world import World
 from headgate_tables.face.definition import Definition

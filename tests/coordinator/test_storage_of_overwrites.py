@@ -6,8 +6,9 @@ import pyarrow as pa
 import pytest
 
 from headgate_coordinator.settings import CoordinatorSettings
+from headgate_coordinator.tables.described import NewTable
 from headgate_coordinator.tables.guarded_clock import GuardedClock
-from headgate_coordinator.tables.storage import NewTable, TableStorage
+from headgate_coordinator.tables.storage import TableStorage
 from headgate_runtime.world import World
 from headgate_tables import hudi
 from headgate_tables.errors import TableDroppedError
@@ -63,13 +64,13 @@ def test_d8_a_table_that_was_made_again_is_described_at_once_by_another_coordina
     here, there = (TableStorage(settings, world, system, GuardedClock(system.clock, world.clock)) for _ in range(2))
     wanted = NewTable("t", SCHEMA, ["id"], ["part"], None, 2, False, False, 0)
     old = here.create(wanted)
-    assert there.describe("t") == old == there.list()[0][0]
+    assert there.describe("t") == old == there.list().described[0]
     with here.open_owned("t", "here:1")[0] as table:
         here.drop("t", table, "ann")
     with pytest.raises(TableDroppedError):
         there.describe("t")
     new = here.create(wanted)
-    for seen in (there.list()[0][0], there.describe("t"), here.describe("t")):
+    for seen in (there.list().described[0], there.describe("t"), here.describe("t")):
         assert (seen.url, seen.definition.table_uuid) == (new.url, new.definition.table_uuid)
     assert new.url == f"{old.url}~2"
 

@@ -40,6 +40,7 @@ TEXTS = {
     "EvolveRequest.table": "a table",
     "DropRequest.table": "a table",
     "DropRequest.table_uuid": "its id",
+    "UndropRequest.table": "a table",
     "ListChannelsRequest.after": "a channel",
     "ListChannelsRequest.prefix": "how channels begin",
     "ListChannelsRequest.table": "a table",

@@ -9,7 +9,7 @@ headgate dev --port "${2:-7070}" >dev.log 2>&1 & trap 'kill $! && wait' EXIT
 headgate load airlines.csv --table airlines --create --key carrier
 headgate load weather.csv --table weather --create --key origin,time_hour --cast time_hour=string --null NA
 headgate load flights.csv --table flights --create --key year,month,day,carrier,flight --null NA # wrong: 24 flew from two airports
-headgate table drop flights --yes
+headgate table drop flights --now --yes
 headgate load flights.csv --table flights --create --key year,month,day,carrier,flight,origin --null NA
 python - <<'PYTHON'
 import os, datetime, duckdb, headgate, pandas as pd

@@ -32,6 +32,7 @@ _SLOT_STEPS = {SlotKind.COMMIT: "slot", SlotKind.FENCE: "fence", SlotKind.DEAD: 
     SlotKind.PLAN: "plan",
     SlotKind.PLAN_DONE: "plan_done",
     SlotKind.DROP: "drop",
+    SlotKind.GRACE: "grace",
     SlotKind.ALTER: "alter",
 }
 _OURS = ".hoodie/.headgate/"

@@ -18,8 +18,8 @@ from headgate_coordinator.tables.outage import Outage, lasting
 from headgate_coordinator.tables.owned_table import OwnedTable
 from headgate_proto.api.v1 import errors_pb2, tables_pb2
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
-from headgate_runtime.errors import wire_error
-from headgate_tables.errors import FixCall, OperatorNeeded, TablesError
+from headgate_runtime.errors import from_tables, wire_error
+from headgate_tables.errors import FixCall, OperatorNeeded, TableInGraceError, TablesError
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +32,18 @@ class TableTrouble:
     @property
     def quarantines(self) -> bool:
         """Whether retries are useless until an operator acts: a foreign writer, damage."""
-        return isinstance(self.error, OperatorNeeded | FixCall)
+        return isinstance(self.error, OperatorNeeded | FixCall) and not self.in_grace
 
     @property
-    def alarm(self) -> StandingAlarm:
-        """For operators."""
+    def in_grace(self) -> bool:
+        """Whether the table is dropped, and can be brought back: that is as somebody wants it."""
+        return isinstance(self.error, TableInGraceError)
+
+    @property
+    def alarm(self) -> StandingAlarm | None:
+        """For operators; None when nothing is wrong."""
+        if self.in_grace:
+            return None
         kind, lasts = lasting(self.error, self.since_ms, otherwise=AlarmKind.NOT_SERVED)
         text = f"the table does not serve, {lasts}: {self.error}"
         return StandingAlarm(AlarmKind.QUARANTINED if self.quarantines else kind, text)
@@ -103,6 +110,8 @@ class CoordinatorState:
     def not_served_error(self, table: str) -> errors_pb2.Error:
         """The error for calls about a table that this coordinator does not serve."""
         trouble, holder = self.troubles.get(table), self.holders.get(table)
+        if trouble is not None and trouble.in_grace:
+            return from_tables(trouble.error)
         if trouble is not None and trouble.quarantines:
             return wire_error(
                 errors_pb2.CODE_TABLE_QUARANTINED,
@@ -125,7 +134,11 @@ class CoordinatorState:
     def figures(self) -> Figures:
         """What Prometheus gets at a scrape."""
         alarms = {name: [alarm.kind.value for alarm in owned.view.alarms] for name, owned in self.owned.items()}
-        alarms |= {name: [trouble.alarm.kind.value] for name, trouble in self.troubles.items() if name not in self.owned}
+        alarms |= {
+            name: [alarm.kind.value]
+            for name, trouble in self.troubles.items()
+            if name not in self.owned and (alarm := trouble.alarm) is not None
+        }
         if listing := self.listing_outage.alarm:
             alarms[""] = [listing.kind.value]
         tables = {name: owned.view.figures() for name, owned in self.owned.items()}
@@ -144,8 +157,9 @@ class CoordinatorState:
         if owned := self.owned.get(table):
             return owned.view.status(self.own.name, max(self.writers.lags_of(table).values(), default=0))
         if trouble := self.troubles.get(table):
-            state = "quarantined" if trouble.quarantines else "unowned"
-            return tables_pb2.TableStatus(name=table, state=state, owner=self.own.name, alarms=[trouble.alarm.text])
+            state = "dropped" if trouble.in_grace else "quarantined" if trouble.quarantines else "unowned"
+            alarms = [trouble.alarm.text] if trouble.alarm is not None else []
+            return tables_pb2.TableStatus(name=table, state=state, owner=self.own.name, alarms=alarms)
         if owner is not None and owner != self.own:
             return tables_pb2.TableStatus(name=table, state="elsewhere", owner=owner.name)
         return tables_pb2.TableStatus(name=table, state="unowned")

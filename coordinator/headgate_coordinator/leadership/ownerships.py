@@ -24,7 +24,7 @@ from headgate_coordinator.tables.service_policy import ServicePolicy
 from headgate_coordinator.tables.storage import TableStorage
 from headgate_runtime.world import World
 from headgate_tables.backoff import Backoff
-from headgate_tables.errors import DeposedError, OperatorNeeded, TableDroppedError, TablesError
+from headgate_tables.errors import DeposedError, OperatorNeeded, TableDroppedError, TableInGraceError, TablesError
 from headgate_tables.face.definition import Definition
 from headgate_tables.face.owner import Table
 
@@ -87,13 +87,15 @@ class Ownerships:
                 trouble = await self._own(table, owned)
                 if trouble is None or (isinstance(trouble, DeposedError) and not await self._is_ours(table)):
                     return False
-                if isinstance(trouble, TableDroppedError):
+                in_grace = isinstance(trouble, TableInGraceError)
+                if isinstance(trouble, TableDroppedError) and not in_grace:
                     return True
                 if isinstance(trouble, OperatorNeeded):  # while a folder is being deleted, the rest of it looks like damage
                     trouble = await self._blocking(lambda: self._storage.why_gone(table)) or trouble
                 before = self._state.troubles.get(table)
                 self._state.troubles[table] = TableTrouble(trouble, before.since_ms if before else clock.now_ms())
-                _log.warning("table is not served", table=table, error=str(trouble), kind=type(trouble).__name__)
+                if before is None or not in_grace:
+                    _log.warning("table is not served", table=table, error=str(trouble), kind=type(trouble).__name__)
                 failures = 1 if clock.monotonic() - began > CALM_S else failures + 1
                 await clock.sleep(PAUSES.after(failures))
         finally:

@@ -11,7 +11,7 @@ from headgate_coordinator.tables.storage import TableStorage
 from headgate_proto.api.v1 import errors_pb2
 from headgate_proto.api.v1 import maintenance_pb2 as api
 from headgate_runtime.errors import RpcError, rpc_error
-from headgate_tables.errors import NotATableError, OptionError, TableDroppedError
+from headgate_tables.errors import NotATableError, OptionError, TableDroppedError, TableInGraceError
 from headgate_tables.face.definition import Definition
 from headgate_tables.face.owner import Table
 from headgate_tables.face.results import DropResult
@@ -43,7 +43,9 @@ class Drops:
         """Drops the table that the request means. Raises RpcError, TablesError."""
         name = request.table
         try:
-            done = await self._drop(name, request.table_uuid, caller, plan_only=request.plan_only)
+            done = await self._drop(request, caller)
+        except TableInGraceError:
+            raise self._not_now(name) from None
         except (NotATableError, OptionError) as error:
             # It may be this very table, dropped by a call of which the answer was lost.
             before = await self._blocking(lambda: self._storage.dropped(name))
@@ -58,7 +60,30 @@ class Drops:
             ) from None
         return answers.dropped(done)
 
-    async def _drop(self, name: str, uuid: str, caller: str, *, plan_only: bool) -> DropResult:
+    async def bring_back(self, name: str, caller: str) -> api.UndropResponse:
+        """Brings a table back that is in its grace time (rule D9). Raises RpcError, TablesError."""
+        if (owned := self._state.owned.get(name)) is not None:
+            # One that has just been dropped here refuses this: its ownership is ending.
+            await owned.call_table(lambda table: table.check_owner())
+            return api.UndropResponse()
+        if name in self._state.troubles:
+            undropped = await self._state.adoptions.request_adoption(name, lambda table: table.undrop(caller))
+            self._storage.note_change(name)
+            return api.UndropResponse(undropped=undropped)
+        if name not in await self._blocking(self._storage.table_names):
+            await self._blocking(lambda: self._storage.describe(name))
+        raise self._not_now(name)
+
+    def _not_now(self, name: str) -> RpcError:
+        """The error for a table in its grace time that this coordinator does not hold, or holds since this moment."""
+        trouble = self._state.troubles.get(name)
+        if trouble is not None and trouble.in_grace:
+            return rpc_error(errors_pb2.CODE_UNAVAILABLE, "the table is changing hands", "Send the same again shortly.")
+        return RpcError(self._state.not_served_error(name))
+
+    async def _drop(self, request: api.DropRequest, caller: str) -> DropResult:
+        name, uuid, plan_only = request.table, request.table_uuid, request.plan_only
+
         def check(table: Table) -> None:
             if table.definition is not None:  # what another program made cannot be dropped, and says so
                 _check_uuid(table.definition, uuid)
@@ -69,7 +94,7 @@ class Drops:
 
         def drop(table: Table) -> DropResult:
             check(table)
-            return self._storage.drop(name, table, caller)
+            return self._storage.drop(name, table, caller, request.grace_ms)
 
         if (owned := self._state.owned.get(name)) is not None:
             # Checked first: a request for another table must not end channels.

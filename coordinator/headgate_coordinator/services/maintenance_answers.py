@@ -87,6 +87,7 @@ def dropped(done: DropResult) -> api.DropResponse:
         bytes=done.bytes,
         left=done.left,
         left_count=done.left_count,
+        until_ms=done.until,
     )
 
 

@@ -251,12 +251,19 @@ class MaintenanceService(StorageCalls, rpc.MaintenanceServiceServicer):
         self, request: api.DropRequest, context: ServicerContext[api.DropRequest, api.DropResponse]
     ) -> api.DropResponse:
         name, caller = request.table, principal(context)
-        _log_request(caller, name, "drop", table_uuid=request.table_uuid, plan_only=request.plan_only)
+        _log_request(caller, name, "drop", table_uuid=request.table_uuid, plan_only=request.plan_only, grace_ms=request.grace_ms)
         if not request.table_uuid:
             raise rpc_error(
                 errors_pb2.CODE_INVALID_ARGUMENT, "the drop does not say which table it means", "Send the `table_uuid`, too."
             )
         return await answered(Drops(self._state, self._storage, self._blocking, self._created).answer(request, caller))
+
+    async def Undrop(
+        self, request: api.UndropRequest, context: ServicerContext[api.UndropRequest, api.UndropResponse]
+    ) -> api.UndropResponse:
+        _log_request(principal(context), request.table, "undrop")
+        drops = Drops(self._state, self._storage, self._blocking, self._created)
+        return await answered(drops.bring_back(request.table, principal(context)))
 
     async def ListChannels(
         self, request: api.ListChannelsRequest, context: ServicerContext[api.ListChannelsRequest, api.ListChannelsResponse]

@@ -14,7 +14,8 @@ from headgate_coordinator.services.creations import Creations
 from headgate_coordinator.services.schemas import read_schema
 from headgate_coordinator.services.storage_calls import StorageCalls
 from headgate_coordinator.services.table_quota import TableQuota, made_tables
-from headgate_coordinator.tables.storage import DescribedTable, NewTable, TableStorage
+from headgate_coordinator.tables.described import DescribedTable, InGrace, NewTable
+from headgate_coordinator.tables.storage import TableStorage
 from headgate_proto.api.v1 import tables_pb2 as api
 from headgate_proto.api.v1 import tables_pb2_grpc as rpc
 from headgate_runtime.access.identity import CallerKind
@@ -23,6 +24,7 @@ from headgate_runtime.descriptions import describe
 from headgate_runtime.errors import RpcError, from_tables
 from headgate_runtime.grpc_server import call
 from headgate_tables.errors import FixCall, TablesError
+from headgate_tables.face.log import parse_time
 
 _log = structlog.get_logger()
 _T = TypeVar("_T")
@@ -69,10 +71,11 @@ class TableService(StorageCalls, rpc.TableServiceServicer):
         self, _request: api.ListTablesRequest, context: ServicerContext[api.ListTablesRequest, api.ListTablesResponse]
     ) -> api.ListTablesResponse:
         caller = call(context)
-        described, unreadable = await self._blocking(self._storage.list)
+        found = await self._blocking(self._storage.list)
         return api.ListTablesResponse(
-            tables=[_description(table) for table in described if caller.may(Right.READ, table.name)],
-            unreadable=[name for name in unreadable if caller.may(Right.READ, name)],
+            tables=[_description(table) for table in found.described if caller.may(Right.READ, table.name)],
+            unreadable=[name for name in found.unreadable if caller.may(Right.READ, name)],
+            dropped=[_in_grace(each) for each in found.in_grace if caller.may(Right.READ, each.name)],
         )
 
     async def FindWriters(
@@ -138,6 +141,17 @@ def _wanted(request: api.CreateTableRequest, schema: pa.Schema, creator: str) ->
         request.exist_ok,
         request.table_version,
         creator,
+    )
+
+
+def _in_grace(found: InGrace) -> api.DroppedTable:
+    grace = found.grace
+    return api.DroppedTable(
+        name=found.name,
+        table_uuid=found.table,
+        dropped_ms=parse_time(grace.time),
+        until_ms=grace.until,
+        principal=grace.by,
     )
 
 

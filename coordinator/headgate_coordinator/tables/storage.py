@@ -1,14 +1,15 @@
 """The tables of the cluster's store: list, create, describe, open as owner. Calls block, so they run on threads."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
-import pyarrow as pa
 import structlog
 
 from headgate_coordinator.settings import CoordinatorSettings
 from headgate_coordinator.tables.committer import forget_idle_channels
+from headgate_coordinator.tables.described import DescribedTable, InGrace, Listed, NewTable
+from headgate_coordinator.tables.grace import NamedInGraceError, check_grace
 from headgate_coordinator.tables.guarded_clock import GuardedClock
 from headgate_coordinator.tables.work import RunService
 from headgate_runtime.world import World
@@ -28,37 +29,6 @@ clients."""
 
 _T = TypeVar("_T")
 _log = structlog.get_logger()
-
-
-@dataclass(frozen=True, slots=True)
-class DescribedTable:
-    """A table's definition from its CONFIG slot, the url where readers find the table, the version of its format, and its setting
-    ``headgate.evolve``.
-    """
-
-    name: str
-    url: str
-    definition: Definition
-    format_version: int
-    evolve: str
-
-
-@dataclass(frozen=True, slots=True)
-class NewTable:
-    """A table to be created; ``buckets`` and ``table_version`` 0 take the default. ``creator``: the principal; empty: nobody had
-    to say who it is.
-    """
-
-    name: str
-    schema: pa.Schema
-    record_key: Sequence[str]
-    partition_by: Sequence[str]
-    ordering: str | None
-    buckets: int
-    hive_style: bool
-    exist_ok: bool
-    table_version: int
-    creator: str = ""
 
 
 class _Kept(NamedTuple):
@@ -116,21 +86,24 @@ class TableStorage:
         table, place = self._open_listed(name)
         return self._keep(table, name, place)
 
-    def list(self) -> tuple[list[DescribedTable], list[str]]:
-        """Returns all tables by name, and the names of tables that cannot be described now, such as one whose folder is gone. One
-        that is dropped is neither, also while its files are still being deleted.
+    def list(self) -> Listed:
+        """Returns all tables by name. Of those that cannot be described now, the folder is gone, say. One whose files are being
+        deleted is in no list.
         """
         described: list[DescribedTable] = []
         unreadable: list[str] = []
+        in_grace: list[InGrace] = []
         for name, place in sorted(self._places().items()):
             try:
                 described.append(self._described(name, place))
+            except NamedInGraceError as error:
+                in_grace.append(error.found)
             except TableDroppedError:
                 continue
             except TablesError as error:
                 _log.warning("a table cannot be described", table=name, error=str(error))
                 unreadable.append(name)
-        return described, unreadable
+        return Listed(described, unreadable, in_grace)
 
     def create(self, wanted: NewTable) -> DescribedTable:
         """Creates the table, then its entry. Completes a table without an entry: an earlier creation stopped between the two.
@@ -176,11 +149,15 @@ class TableStorage:
             if adoption is not None:
                 self._adopt(name, address, adoption)
             table, place = self._open_listed(name, address)
+        except NamedInGraceError as error:
+            self._end_grace(error.found, address)
+            raise
         except TableDroppedError:
             self.finish_drop(name)
             raise
         described = self._keep(table, name, place)
         table.own()
+        check_grace(table, name)  # the owner before may have dropped it since it was opened
         described = self._keep(table, name, place)  # the owner before may have changed its file groups since it was opened
         if self._guard.status().witnessed:  # an unwitnessed clock may be far ahead, and forget every channel
             forget_idle_channels(table, self._guard.now_ms() - self._retention_ms)
@@ -195,16 +172,31 @@ class TableStorage:
         with self._open_listed(name)[0] as table:
             return call(table)
 
-    def drop(self, name: str, table: Table, by: str) -> DropResult:
-        """Drops a table, from its owner's handle or one that may own it, and its entry (rule D5). Blocks until all is deleted.
+    def drop(self, name: str, table: Table, by: str, grace_ms: int = 0) -> DropResult:
+        """Drops a table, from its owner's handle or one that may own it, and its entry (rule D5). Blocks until all is deleted;
+        with ``grace_ms`` nothing is (rule D9).
 
         After an error the table may be dropped already; the next one to open it goes on.
         """
         place = self._catalog.entry(name).place
         self._kept.pop(name, None)
-        done = table.drop(by)
-        self._forget(place, done)
+        done = table.drop(by, grace_ms=grace_ms)
+        self._kept.pop(name, None)
+        if not done.until:
+            self._forget(place, done)
         return done
+
+    def _end_grace(self, found: InGrace, address: str) -> None:
+        """Deletes a table whose grace time is over by a clock that is trusted (rule D9). Raises TableDroppedError when it has."""
+        clock = self._guard.status()
+        if not clock.witnessed or clock.alarm or self._guard.now_ms() < found.grace.until:
+            return
+        with self._open_listed(found.name, address, in_grace=True)[0] as table:
+            place = self._catalog.entry(found.name).place
+            if (done := table.drop_expired(self._guard.now_ms())) is not None:
+                self._forget(place, done)
+                _log.info("the grace time of a dropped table is over: it is deleted", table=found.name, files=done.files)
+                raise TableDroppedError(f"the table was {found.grace.describe()}", fix="Create a new one of this name.")
 
     def finish_drop(self, name: str) -> None:
         """Deletes what is left of a dropped table. Does nothing when nothing is left. Raises TablesError: some is left, still."""
@@ -238,7 +230,7 @@ class TableStorage:
 
     def _adopt(self, name: str, address: str, adoption: RunService) -> None:
         try:
-            table, _ = self._open_listed(name, address)
+            table, _ = self._open_listed(name, address, in_grace=True)
         except BaseException as error:  # whatever it is: the caller waits for an answer
             adoption.failed(error)
             raise
@@ -249,6 +241,8 @@ class TableStorage:
         """Returns the url of a table with an entry, and the place of the entry."""
         try:
             table, place = self._open_listed(name)
+        except NamedInGraceError:
+            raise
         except TableDroppedError as error:
             raise TableDroppedError(f"{error.message}, and its files are still being deleted", fix=error.fix) from error
         return table.url, place
@@ -263,15 +257,15 @@ class TableStorage:
             return None
         return None
 
-    def _open_listed(self, name: str, address: str = "") -> tuple[Table, str]:
+    def _open_listed(self, name: str, address: str = "", *, in_grace: bool = False) -> tuple[Table, str]:
         """Opens a table with an entry, and returns the entry's place, too. ``address``: where the handle's owner can be reached;
-        without it the table is only read.
+        without it the table is only read. ``in_grace``: also one that is dropped and can be brought back.
 
-        Raises TableGoneError.
+        Raises TableGoneError, TableDroppedError.
         """
         place, url, _ = self._catalog.entry(name)
         try:
-            return self._open(url, address), place
+            table = self._open(url, address)
         except TableDroppedError:
             raise
         except NotATableError as error:
@@ -280,6 +274,9 @@ class TableStorage:
                 fix="Move the table's folder back, or mount its disk; then the table goes on by itself. To forget the table for "
                 f"good, delete {self._catalog.entry_url(place)}.",
             ) from error
+        if not in_grace:
+            check_grace(table, name)
+        return table, place
 
     def _open(self, url: str, address: str) -> Table:
         owner = OwnerProcess("cluster", self._system.host, self._system.pid, address) if address else None

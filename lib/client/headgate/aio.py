@@ -15,9 +15,10 @@ from typing import Self
 from headgate.aio_channel import Channel, Receipt
 from headgate.coordinators import Coordinators, parse_addresses
 from headgate.credentials import Tls, look_for
-from headgate.definition import Columns, Listing, TableInfo, checked_channel_name, names_of
+from headgate.definition import Columns, DroppedTable, Listing, TableInfo, checked_channel_name, names_of
 from headgate.deleting import Deletable
 from headgate.encoding import Compression, Encoder
+from headgate.maintenance import Maintenance
 from headgate.operating import Operated
 from headgate.reading.aio import Scan, StoredTable, open  # noqa: A004 - read as headgate.aio.open
 from headgate.runner import ChannelRunner
@@ -143,7 +144,14 @@ class Headgate:
         request = tables_pb2.ListTablesRequest()
         answer: tables_pb2.ListTablesResponse
         answer = await self.coordinators.call(lambda stub: stub.ListTables, lambda _: request, self.timeout)
-        return Listing(tuple(map(TableInfo.from_wire, answer.tables)), tuple(answer.unreadable))
+        return Listing.from_wire(answer)
+
+    async def dropped_tables(self) -> list[DroppedTable]:
+        return list((await self.listing()).dropped)
+
+    async def undrop_table(self, name: str) -> "Table":
+        await Maintenance(self, name).undrop()
+        return await self.table(name)
 
     async def status(self, table: str = "", *, coordinator: str = "") -> Status:
         request = tables_pb2.StatusRequest(table=table)

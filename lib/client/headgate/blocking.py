@@ -1,6 +1,7 @@
 """The blocking SDK, for programs without an event loop. Safe to use from several threads, and inside a running loop."""
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Self
 
@@ -8,7 +9,7 @@ from headgate import aio
 from headgate.blocking_channel import Channel
 from headgate.coordinators import parse_addresses
 from headgate.credentials import Tls
-from headgate.definition import Columns, Listing, TableInfo
+from headgate.definition import Columns, DroppedTable, Listing, TableInfo
 from headgate.deleting import Deletion
 from headgate.encoding import Compression
 from headgate.loop_thread import LoopThread
@@ -142,6 +143,14 @@ class Headgate:
         """Returns ``tables`` and ``unreadable_tables`` in one call: ``hg.listing().tables``. Raises UnavailableError."""
         return self._thread.run(self._core.listing())
 
+    def dropped_tables(self) -> list[DroppedTable]:
+        """Returns tables that ``undrop_table`` brings back: ``[each.until for each in hg.dropped_tables()]``."""
+        return self._thread.run(self._core.dropped_tables())
+
+    def undrop_table(self, name: str) -> "Table":
+        """Brings a table back, with rows and offsets, as long as ``dropped_tables`` has it: ``hg.undrop_table("orders")``."""
+        return Table(self._thread, self._thread.run(self._core.undrop_table(name)))
+
     def status(self, table: str = "", *, coordinator: str = "") -> Status:
         """Returns the cluster's state, or that ``table``'s, as any or this ``coordinator`` has it. Raises UnavailableError."""
         return self._thread.run(self._core.status(table, coordinator=coordinator))
@@ -268,14 +277,15 @@ class Table(ReadableByName):
         """
         return self._thread.run(self._core.restore(instant, plan_only=plan_only))
 
-    def drop(self, *, plan_only: bool = False) -> TableDrop:
-        """Deletes the table, for good, savepoints too: ``hg.table("orders").drop()``. ``plan_only``: returns what would go.
+    def drop(self, *, grace: timedelta | None = None, plan_only: bool = False) -> TableDrop:
+        """Deletes the table, for good, savepoints too: ``hg.table("orders").drop()``. ``plan_only``: returns what would go. Files
+        stay for ``grace=timedelta(days=7)``, in which ``hg.undrop_table("orders")`` brings it back.
 
         Its channels end with TableDroppedError. Files in its folder that are not the table's stay, and ``left`` names them. A new
         table of the name may follow at once; this object never drops that one. Needs the right admin. Raises InvalidArgumentError
         when another table has the name now.
         """
-        return self._thread.run(self._core.drop(plan_only=plan_only))
+        return self._thread.run(self._core.drop(grace=grace, plan_only=plan_only))
 
     def configure(self, settings: Mapping[str, str] | None = None, *, unset: Sequence[str] = ()) -> dict[str, str]:
         """Changes settings of the table, and returns all; without an argument it only returns them.

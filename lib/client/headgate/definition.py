@@ -1,5 +1,6 @@
 """A table's definition as clients see it."""
 
+import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -62,11 +63,41 @@ class TableInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class DroppedTable:
+    """A table that is dropped, and that ``undrop_table`` brings back ``until`` then. ``at``: of the drop; both in UTC. ``by``:
+    the principal.
+    """
+
+    name: str
+    at: datetime.datetime
+    by: str
+    until: datetime.datetime
+    uuid: str
+
+
+def time_of(ms: int) -> datetime.datetime:
+    """In UTC; ``ms``: since the epoch."""
+    return datetime.datetime.fromtimestamp(ms / 1000, datetime.UTC)
+
+
+@dataclass(frozen=True, slots=True)
 class Listing:
-    """All tables of a cluster, by name. ``unreadable``: names whose definition cannot be read now; ``status(name)`` says why."""
+    """All tables of a cluster, by name. ``unreadable``: names whose definition cannot be read now; ``status(name)`` says why.
+    ``dropped``: those that can be brought back.
+    """
 
     tables: tuple[TableInfo, ...]
     unreadable: tuple[str, ...]
+    dropped: tuple[DroppedTable, ...] = ()
+
+    @classmethod
+    def from_wire(cls, found: wire.ListTablesResponse) -> "Listing":
+        """The tables in a coordinator's answer."""
+        dropped = (
+            DroppedTable(each.name, time_of(each.dropped_ms), each.principal, time_of(each.until_ms), each.table_uuid)
+            for each in found.dropped
+        )
+        return cls(tuple(map(TableInfo.from_wire, found.tables)), tuple(found.unreadable), tuple(dropped))
 
 
 def names_of(columns: Columns) -> list[str]:

@@ -110,10 +110,16 @@ class Maintenance:
         coordinators = self._connection.coordinators
         return await coordinators.retry(lambda _: coordinators.try_each(to_owner), self._connection.timeout, patient=True)
 
-    async def drop(self, table_uuid: str, *, plan_only: bool = False) -> api.DropResponse:
-        """Drops the table of this name and id, for good. ``plan_only``: answers what would be deleted."""
-        request = api.DropRequest(table=self._table, table_uuid=table_uuid, plan_only=plan_only)
+    async def drop(self, table_uuid: str, *, plan_only: bool = False, grace_ms: int = 0) -> api.DropResponse:
+        """Drops the table of this name and id. ``plan_only``: answers what would be deleted; ``grace_ms``: how long it can be
+        brought back.
+        """
+        request = api.DropRequest(table=self._table, table_uuid=table_uuid, plan_only=plan_only, grace_ms=grace_ms)
         return await self._call(lambda stub: stub.Drop, request)
+
+    async def undrop(self) -> api.UndropResponse:
+        """Brings the table back, in its grace time."""
+        return await self._call(lambda stub: stub.Undrop, api.UndropRequest(table=self._table))
 
     async def adopt(
         self, *, buckets: int | None = None, roll_back: bool = False, remove_metadata_table: bool = False

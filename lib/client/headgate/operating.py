@@ -8,7 +8,8 @@ from typing import cast
 import pyarrow as pa
 
 from headgate.coordinators import ClusterConnection
-from headgate.definition import Columns, Evolve, TableInfo, names_of
+from headgate.definition import Columns, Evolve, TableInfo, names_of, time_of
+from headgate.errors import InvalidArgumentError
 from headgate.maintenance import Maintenance
 from headgate.schemas import SchemaLike, schema_of
 from headgate_proto.api.v1 import maintenance_pb2 as api
@@ -67,7 +68,8 @@ class TableDrop:
     """What ``drop`` did, or with ``plan_only`` would do. ``at``: when the table was dropped, in UTC; None with ``plan_only``.
 
     ``by``: the principal; ``files``, ``bytes``: data files that this call deleted. ``left``: paths, from the table's folder, of
-    files and folders that are not the table's and stay there: of ``left_count`` the first.
+    files and folders that are not the table's and stay there: of ``left_count`` the first. ``until``: to when ``undrop_table``
+    brings it back, and nothing is deleted; None: never.
     """
 
     at: datetime.datetime | None
@@ -76,6 +78,7 @@ class TableDrop:
     bytes: int
     left: tuple[str, ...]
     left_count: int
+    until: datetime.datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,10 +175,13 @@ class Operated:
         said = await self._maintenance.truncate(chosen, whole_table=partitions is None)
         return Truncation(said.instant, said.file_groups)
 
-    async def drop(self, *, plan_only: bool = False) -> TableDrop:
-        said = await self._maintenance.drop(self._uuid, plan_only=plan_only)
-        at = datetime.datetime.fromtimestamp(said.dropped_ms / 1000, datetime.UTC) if said.dropped_ms else None
-        return TableDrop(at, said.principal, said.files, said.bytes, tuple(said.left), said.left_count)
+    async def drop(self, *, grace: datetime.timedelta | None = None, plan_only: bool = False) -> TableDrop:
+        grace_ms = round(grace.total_seconds() * 1000) if grace is not None else 0
+        if grace_ms < 0:
+            raise InvalidArgumentError("a grace time is never negative", fix="Leave `grace` out to delete the table at once.")
+        said = await self._maintenance.drop(self._uuid, plan_only=plan_only, grace_ms=grace_ms)
+        at, until = (time_of(ms) if ms else None for ms in (said.dropped_ms, said.until_ms))
+        return TableDrop(at, said.principal, said.files, said.bytes, tuple(said.left), said.left_count, until)
 
     async def configure(self, settings: Mapping[str, str] | None = None, *, unset: Sequence[str] = ()) -> dict[str, str]:
         said = await self._maintenance.configure(settings or {}, unset)

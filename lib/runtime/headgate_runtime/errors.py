@@ -147,6 +147,7 @@ _BY_CLASS: Final[dict[str, _ForClients]] = {
     "TableExistsError": _ForClients(
         errors_pb2.CODE_TABLE_EXISTS, "there is a table of this name", "Pass exist_ok, or choose another name."
     ),
+    "TableInGraceError": _ForClients(errors_pb2.CODE_TABLE_DROPPED),
     "TableDroppedError": _ForClients(
         errors_pb2.CODE_TABLE_DROPPED,
         fix="Create a new table of this name once its files are deleted; it begins without rows and offsets.",

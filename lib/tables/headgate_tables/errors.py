@@ -21,6 +21,7 @@ TablesError
 │   ├── RangeGoneError           the past that is asked for was archived or cleaned away
 │   ├── NotATableError           no Hudi table at this place
 │   │   └── TableDroppedError        there was one; the message says when it was dropped, and by whom
+│   │       └── TableInGraceError    it can be brought back; the message says how, and until when
 │   ├── TableExistsError         there is a table already
 │   │   └── OtherDefinitionError     with another definition than is asked for
 │   └── TransactionError         commit out of order, or use after its end
@@ -130,6 +131,10 @@ class NotATableError(FixCall):
 
 class TableDroppedError(NotATableError):
     """The table was dropped; the message says when, and by whom. Its files are deleted, or are being deleted (rule D5)."""
+
+
+class TableInGraceError(TableDroppedError):
+    """The table was dropped, and can still be brought back; the message says until when (rule D9)."""
 
 
 class TableExistsError(FixCall):

@@ -23,6 +23,7 @@ from headgate_cli.table.scan import scan
 from headgate_cli.table.schemas import schema_like, schema_of_file
 from headgate_cli.table.slices import slice_
 from headgate_cli.table.truncate import truncate
+from headgate_cli.table.undrop import undrop
 from headgate_cli.table.versions import downgrade, upgrade
 from headgate_tables.face.engines import Engine
 from headgate_tables.opening import DEFAULT_TABLE_VERSION
@@ -52,6 +53,7 @@ table.add_command(delete)
 table.add_command(delete_partitions)
 table.add_command(truncate)
 table.add_command(drop)
+table.add_command(undrop)
 table.add_command(scan)
 table.add_command(slice_)
 table.add_command(upgrade)
@@ -114,19 +116,26 @@ def create_table(cluster: headgate.Headgate, name: str, schema: pa.Schema, **opt
 
 
 @table.command("list", short_help="List tables.")
+@click.option("--dropped", is_flag=True, help="List those that `undrop` can bring back, instead.")
 @cluster_options()
 @json_option
 @click.pass_obj
-def list_tables(output: Output, access: Access) -> None:
+def list_tables(output: Output, access: Access, dropped: bool) -> None:
     """Lists the tables of the cluster.
 
     \b
     Examples:
       headgate table list
       headgate table list --json | jq -r .url
+      headgate table list --dropped
     """  # noqa: D301 - click wants the backspace
     with access.connect() as cluster:
         listing = cluster.listing()
+    if dropped:
+        found = [{"name": each.name, "dropped": each.at, "by": each.by, "until": each.until} for each in listing.dropped]
+        shown_times = [{key: str(value) for key, value in each.items()} for each in found]
+        output.print_records(shown_times, empty="no table can be brought back")
+        return
     records, unreadable = [_described(found) for found in listing.tables], list(listing.unreadable)
     shown = ["name", "key", "partition_by", "ordering", "buckets", "url"]
     output.print_records(records, shown, empty="no tables yet: headgate table create --help")

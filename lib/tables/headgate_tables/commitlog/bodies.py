@@ -48,6 +48,7 @@ class SlotKind(enum.StrEnum):
     ADOPT = "ADOPT"
     SLICE = "SLICE"
     DROP = "DROP"
+    GRACE = "GRACE"
     ALTER = "ALTER"
 
 
@@ -73,6 +74,8 @@ class SlotBody:
     KIND: ClassVar[SlotKind]
     KEYS: ClassVar[Sequence[str]] = ()
     ENDS_TRANSACTIONS: ClassVar[bool] = False
+    IN_GRACE: ClassVar[bool] = False
+    """Whether it may follow while the table is dropped and its files are still there (rule D9)."""
 
     time: str | None = None
     reserved: Sequence[str] | None = None

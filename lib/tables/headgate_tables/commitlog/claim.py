@@ -15,7 +15,7 @@ from headgate_tables.commitlog.slot import Body, Slot
 from headgate_tables.commitlog.state import LogState
 from headgate_tables.commitlog.tail import read_boundary, read_state
 from headgate_tables.commitlog.times import TimeGenerator
-from headgate_tables.commitlog.tombstone import dropped_error, read_tombstone
+from headgate_tables.commitlog.tombstone import dropped_error, grace_error, read_tombstone
 from headgate_tables.commitlog.win import win
 from headgate_tables.errors import (
     CorruptFileError,
@@ -147,6 +147,8 @@ class Claim:
         """Wins the next slot in this epoch. Raises DeposedError, OutcomeUnknownError; another error has decided nothing."""
         if self.state.dropped is not None:
             raise dropped_error(self.state.dropped)
+        if self.state.grace is not None and not body.IN_GRACE:
+            raise grace_error(self.state.grace)
         slot = self._slot(body, self.state.epoch)
         if not self._win(slot):
             self._deposed = True

@@ -206,7 +206,7 @@ class CommitLog:
         return time
 
     def drop(self, body: ServiceBody) -> None:
-        """Wins a DROP slot, after which this handle and all others write no slot (rule D5). Publishes nothing: all files go.
+        """Wins a slot that drops the table, or brings it back (rules D5, D9). Publishes nothing.
 
         Raises TableDroppedError when the table was dropped before, DeposedError, OutcomeUnknownError, and as ``fence``.
         """

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from headgate_tables.commitlog.fields import Json
 from headgate_tables.commitlog.layout import LogLayout
-from headgate_tables.commitlog.records import ChannelRecord, DropRecord, OwnerProcess, Savepoint, StuckRecord
+from headgate_tables.commitlog.records import ChannelRecord, DropRecord, GraceRecord, OwnerProcess, Savepoint, StuckRecord
 from headgate_tables.commitlog.times import TimesAhead
 
 GENESIS_HASH = "0" * 64
@@ -28,6 +28,7 @@ class LogFacts:
     savepoints. ``restored``: the newest restore's instant; only when it changes do channel offsets go back (rule CH8).
     ``stuck``: file slices that cannot be compacted, by name, with the format's record of each.
     ``ahead``: an operator's decision to continue above times that are ahead of the clock.
+    ``grace``: the table is dropped, and can still be brought back (rule D9).
     ``dropped``: the table is none any more; no slot follows (rule D5).
     """
 
@@ -53,6 +54,7 @@ class LogFacts:
     restored: str = ""
     stuck: dict[str, StuckRecord] = field(default_factory=dict)
     ahead: TimesAhead | None = None
+    grace: GraceRecord | None = None
     dropped: DropRecord | None = None
     folded: int = -1
 

@@ -9,6 +9,7 @@ from headgate_tables.commitlog.records import (
     OwnerProcess,
     read_channels,
     read_drop,
+    read_grace,
     read_names_by_instant,
     read_plans,
     read_published,
@@ -22,7 +23,7 @@ from headgate_tables.commitlog.state import LogState
 def encode_fold(state: LogState) -> dict[str, Json]:
     """The whole state, as a fold holds it."""
     config: Mapping[str, Json] = {**state.config, "settings": state.settings} if state.settings else state.config
-    dropped: dict[str, Json] = {"dropped": state.dropped} if state.dropped else {}
+    ends: dict[str, Json] = {"grace": state.grace, "dropped": state.dropped}
     return {
         "n": state.n,
         "last_hash": state.last_hash,
@@ -44,7 +45,7 @@ def encode_fold(state: LogState) -> dict[str, Json]:
         "restored": state.restored,
         "stuck": state.stuck,
         "ahead": state.ahead,
-        **dropped,
+        **{key: value for key, value in ends.items() if value is not None},
     }
 
 
@@ -75,6 +76,7 @@ def decode_fold(content: Mapping[str, Json], layout: LogLayout) -> LogState:
         restored=fields.required("restored", text),
         stuck=fields.optional("stuck", read_stuck_slices) or {},  # younger than format 1, as is ``ahead``
         ahead=fields.optional("ahead", nullable(read_times_ahead)),
+        grace=fields.optional("grace", read_grace),
         dropped=fields.optional("dropped", read_drop),
         folded=n,
     )

@@ -60,6 +60,23 @@ class DropRecord(NamedTuple):
         return f"dropped at {at} by {self.by}" if self.by else f"dropped at {at}"
 
 
+class GraceRecord(NamedTuple):
+    """A table was dropped at ``time`` by ``by``, as in ``DropRecord``; its files stay ``until``, in ms of the wall clock."""
+
+    time: str
+    by: str
+    until: int
+
+    def describe(self) -> str:
+        """For messages, as ``DropRecord.describe``."""
+        return DropRecord(self.time, self.by).describe()
+
+    @property
+    def end(self) -> str:
+        """For messages: ``2026-12-02 20:14:03 UTC``."""
+        return f"{datetime.fromtimestamp(self.until / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
 class ChannelRecord(NamedTuple):
     """What a slot records of a channel (rules CH4, CH5). ``time``: of its last commit, in milliseconds of the wall clock."""
 
@@ -120,6 +137,15 @@ def read_drop(value: object) -> DropRecord:
         if type(time) is str and type(by) is str:
             return DropRecord(time, by)
     raise UnfitError("does not hold a list of time and principal")
+
+
+def read_grace(value: object) -> GraceRecord:
+    """Raises UnfitError."""
+    if type(value) is list and len(value) == 3:
+        time, by, until = value
+        if type(time) is str and type(by) is str and type(until) is int:
+            return GraceRecord(time, by, until)
+    raise UnfitError("does not hold a list of time, principal and end")
 
 
 def read_times_ahead(value: object) -> TimesAhead:

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from headgate_tables.commitlog.fields import Fields, Json, UnfitError, number, text
 from headgate_tables.commitlog.layout import LogLayout
 from headgate_tables.commitlog.log_format import LogFormat
-from headgate_tables.commitlog.records import DropRecord
+from headgate_tables.commitlog.records import DropRecord, GraceRecord
 from headgate_tables.commitlog.slot import seal, unfit, unseal
 from headgate_tables.commitlog.win import create_for_certain
-from headgate_tables.errors import TableDroppedError
+from headgate_tables.errors import TableDroppedError, TableInGraceError
 from headgate_tables.storage.store import Store
 from headgate_tables.system import Clock
 
@@ -53,4 +53,12 @@ def dropped_error(drop: DropRecord) -> TableDroppedError:
         f"the table was {drop.describe()}",
         fix="Make a new table, in another place: what is left in this one keeps processes that still have the dropped table open "
         "from writing into another.",
+    )
+
+
+def grace_error(grace: GraceRecord, name: str = "NAME") -> TableInGraceError:
+    """For those who look for a table that can be brought back. ``name``: of the table."""
+    return TableInGraceError(
+        f"the table was {grace.describe()}; `headgate table undrop {name}` brings it back until {grace.end}",
+        fix=f"Bring it back, with its rows and offsets, or delete it before that: `headgate table drop {name} --now`.",
     )

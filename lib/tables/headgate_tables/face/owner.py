@@ -6,7 +6,7 @@ from typing import Protocol, Self
 
 import pyarrow as pa
 
-from headgate_tables.commitlog.records import Channels
+from headgate_tables.commitlog.records import Channels, GraceRecord
 from headgate_tables.face.altering import Alteration, AlterResult
 from headgate_tables.face.files import WriteStatus
 from headgate_tables.face.operation import Operation, OperationResult, Plan
@@ -244,8 +244,20 @@ class OperatorCalls(Protocol):
     def accept_future_times(self) -> str:
         """Lets the table continue above times that are ahead of the clock; returns where it continues, "" when none is ahead."""
 
-    def drop(self, by: str = "", *, plan_only: bool = False) -> DropResult:
-        """Ends the table and deletes its files, none of another program's. ``by``: who wants it; "" for nobody in particular."""
+    @property
+    def grace(self) -> GraceRecord | None:
+        """Who dropped the table, and until when it can be brought back (rule D9). None: nobody."""
+
+    def drop(self, by: str = "", *, grace_ms: int = 0, plan_only: bool = False) -> DropResult:
+        """Ends the table and deletes its files, none of another program's. ``by``: who wants it; "" for nobody in particular.
+        ``grace_ms``: keeps the files for so long, and the table can be brought back.
+        """
+
+    def undrop(self, by: str = "") -> bool:
+        """Brings the table back, in its grace time. False: it is in none."""
+
+    def drop_expired(self, now_ms: int) -> DropResult | None:
+        """Deletes the files of a table whose grace time is over. None: it is not, or somebody has brought the table back."""
 
     def repair(self) -> RepairResult:
         """Restores timeline files that were deleted, and removes archived ones that have come back."""

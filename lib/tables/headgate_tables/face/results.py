@@ -167,7 +167,8 @@ class DropResult:
     when nobody said so.
 
     ``files``, ``bytes``: data files that were deleted here; a drop that others have begun deleted some before. ``left``: paths of
-    files, and of folders, that are not the table's and stay where they are, of ``left_count`` the first.
+    files, and of folders, that are not the table's and stay where they are, of ``left_count`` the first. ``until``: the end of
+    the table's grace time in ms of the wall clock, up to which no file is deleted; 0: there is none.
     """
 
     table: str
@@ -178,6 +179,7 @@ class DropResult:
     bytes: int
     left: Sequence[str]
     left_count: int
+    until: int = 0
 
 
 @dataclass(frozen=True, slots=True)

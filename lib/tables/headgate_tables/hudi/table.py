@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from types import TracebackType
 
+from headgate_tables.commitlog.records import GraceRecord
 from headgate_tables.errors import TransactionError
 from headgate_tables.face.results import CommitResult, DeleteResult, DropResult
 from headgate_tables.hudi import deleting
@@ -50,11 +51,17 @@ class Table(TableOwner):
         with self.transaction() as transaction:
             return deleting.delete(self.matching(where), transaction, self.settings.max_log_bytes)
 
-    def drop(self, by: str = "", *, plan_only: bool = False) -> DropResult:
+    @property
+    def grace(self) -> GraceRecord | None:
+        """Who dropped the table, and until when it can be brought back (rule D9). None: nobody."""
+        return self._opened.log.state.grace if self._opened.log is not None else None
+
+    def drop(self, by: str = "", *, grace_ms: int = 0, plan_only: bool = False) -> DropResult:
         """Ends the table: from one slot on it is none for everybody, then its files are deleted, and none of another program's.
 
         Savepoints, leases of readers and open plans keep nothing. Ends the handle. ``by``: who wants it, for those who look for
         the table. ``plan_only``: returns what would be deleted. A table that another program has written to is dropped, too.
+        ``grace_ms``: nobody writes the table any more, and its files stay for so long: ``undrop`` brings it back (rule D9).
 
         Raises TableOwnedError when a cluster owns the table, TableDroppedError, DeposedError, ClockError, OutcomeUnknownError,
         UnsupportedTableError for a table that another program made. After a RetryLater the table may be dropped already:
@@ -63,7 +70,22 @@ class Table(TableOwner):
         log, _ = self._opened.writable()
         if plan_only:
             return dropping.would_drop(self._store, log)
+        if grace_ms:
+            return dropping.begin_grace(log, self._opened.system.clock, by, grace_ms)
         return dropping.drop(self._store, log, self._opened.system.clock, by)
+
+    def undrop(self, by: str = "") -> bool:
+        """Brings a table back that was dropped with a grace time, as it was then. False: it is in none, and nothing was written.
+
+        The table can be written through a new handle. ``by``: who wants it. Raises as ``drop``.
+        """
+        return dropping.undrop(self._opened.writable()[0], by)
+
+    def drop_expired(self, now_ms: int) -> DropResult | None:
+        """As ``drop``, for a table whose grace time is over ``now_ms``, ms since the epoch. None: it is not, or somebody has
+        brought the table back.
+        """
+        return dropping.drop_expired(self._store, self._opened.writable()[0], self._opened.system.clock, now_ms)
 
     def close(self) -> None:
         """Ends writing through the handle; open transactions lapse. Commits do not depend on this."""

@@ -1106,21 +1106,25 @@ class DropRequest(_message.Message):
     TABLE_FIELD_NUMBER: _builtins.int
     TABLE_UUID_FIELD_NUMBER: _builtins.int
     PLAN_ONLY_FIELD_NUMBER: _builtins.int
+    GRACE_MS_FIELD_NUMBER: _builtins.int
     table: _builtins.str
     table_uuid: _builtins.str
     """Of the table that is meant, from its description: a name may be given to another table at any time. Needed, also with `plan_only`."""
     plan_only: _builtins.bool
     """Answers what would be deleted; nothing is written."""
+    grace_ms: _builtins.int
+    """How long the files stay, and the table can be brought back; 0: it is deleted now. At most a year."""
     def __init__(
         self,
         *,
         table: _builtins.str = ...,
         table_uuid: _builtins.str = ...,
         plan_only: _builtins.bool = ...,
+        grace_ms: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["plan_only", b"plan_only", "table", b"table", "table_uuid", b"table_uuid"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["grace_ms", b"grace_ms", "plan_only", b"plan_only", "table", b"table", "table_uuid", b"table_uuid"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1136,6 +1140,7 @@ class DropResponse(_message.Message):
     BYTES_FIELD_NUMBER: _builtins.int
     LEFT_FIELD_NUMBER: _builtins.int
     LEFT_COUNT_FIELD_NUMBER: _builtins.int
+    UNTIL_MS_FIELD_NUMBER: _builtins.int
     dropped_ms: _builtins.int
     """When the table was dropped, ms since the epoch; 0 with `plan_only`."""
     principal: _builtins.str
@@ -1144,6 +1149,8 @@ class DropResponse(_message.Message):
     """Data files that this call deleted, or would; a drop that broke off before has deleted others."""
     bytes: _builtins.int
     left_count: _builtins.int
+    until_ms: _builtins.int
+    """Until when the table can be brought back, ms since the epoch; nothing is deleted before. 0: never."""
     @_builtins.property
     def left(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Files and folders that are not the table's and stay, by path from its root: the first 1,000 of `left_count`."""
@@ -1157,14 +1164,54 @@ class DropResponse(_message.Message):
         bytes: _builtins.int = ...,
         left: _abc.Iterable[_builtins.str] | None = ...,
         left_count: _builtins.int = ...,
+        until_ms: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bytes", b"bytes", "dropped_ms", b"dropped_ms", "files", b"files", "left", b"left", "left_count", b"left_count", "principal", b"principal"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bytes", b"bytes", "dropped_ms", b"dropped_ms", "files", b"files", "left", b"left", "left_count", b"left_count", "principal", b"principal", "until_ms", b"until_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___DropResponse: _TypeAlias = DropResponse  # noqa: Y015
+
+@_typing.final
+class UndropRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TABLE_FIELD_NUMBER: _builtins.int
+    table: _builtins.str
+    def __init__(
+        self,
+        *,
+        table: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["table", b"table"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UndropRequest: _TypeAlias = UndropRequest  # noqa: Y015
+
+@_typing.final
+class UndropResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    UNDROPPED_FIELD_NUMBER: _builtins.int
+    undropped: _builtins.bool
+    """False: the table was not dropped."""
+    def __init__(
+        self,
+        *,
+        undropped: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["undropped", b"undropped"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UndropResponse: _TypeAlias = UndropResponse  # noqa: Y015
 
 @_typing.final
 class ListChannelsRequest(_message.Message):

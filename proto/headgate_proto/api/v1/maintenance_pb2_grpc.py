@@ -110,6 +110,11 @@ class MaintenanceServiceStub(object):
                 request_serializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.DropRequest.SerializeToString,
                 response_deserializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.DropResponse.FromString,
                 _registered_method=True)
+        self.Undrop = channel.unary_unary(
+                '/headgate.api.v1.MaintenanceService/Undrop',
+                request_serializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.UndropRequest.SerializeToString,
+                response_deserializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.UndropResponse.FromString,
+                _registered_method=True)
         self.ListChannels = channel.unary_unary(
                 '/headgate.api.v1.MaintenanceService/ListChannels',
                 request_serializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.ListChannelsRequest.SerializeToString,
@@ -247,12 +252,24 @@ class MaintenanceServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Drop(self, request, context):
-        """Drops the table: its channels end with TABLE_DROPPED, and all of its files are deleted, for good. Files of others that lie in its
+        """With `grace_ms` the files stay for so long, and Undrop brings the table back (rule D9): the answer comes once the table is dropped,
+        and says until when. Sent again in the grace time, it answers the same; without `grace_ms` the files go then.
+
+        Drops the table: its channels end with TABLE_DROPPED, and all of its files are deleted, for good. Files of others that lie in its
         folder stay, and are named. Savepoints and readers keep nothing. The answer comes when all is deleted; once the drop is decided,
         the cluster goes on with it also without the caller, and without this coordinator (rule D5).
         Retry: safe, because it names the table by `table_uuid`: of a table that was dropped it answers when, and by whom.
         Errors: INVALID_ARGUMENT (no `table_uuid`, or another table has the name), TABLE_DROPPED (none has, and the one that is meant is
         not the last one that had it).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Undrop(self, request, context):
+        """Brings a table back that was dropped with `grace_ms` and is in its grace time, with all rows, savepoints and channels, whose offsets
+        are those of the drop (rule D9). Retry: safe; a table that is not dropped stays as it is.
+        Errors: TABLE_DROPPED (its files are deleted, or are being deleted).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -337,6 +354,11 @@ def add_MaintenanceServiceServicer_to_server(servicer, server):
                     servicer.Drop,
                     request_deserializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.DropRequest.FromString,
                     response_serializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.DropResponse.SerializeToString,
+            ),
+            'Undrop': grpc.unary_unary_rpc_method_handler(
+                    servicer.Undrop,
+                    request_deserializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.UndropRequest.FromString,
+                    response_serializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.UndropResponse.SerializeToString,
             ),
             'ListChannels': grpc.unary_unary_rpc_method_handler(
                     servicer.ListChannels,
@@ -728,6 +750,33 @@ class MaintenanceService(object):
             '/headgate.api.v1.MaintenanceService/Drop',
             headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.DropRequest.SerializeToString,
             headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.DropResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Undrop(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/headgate.api.v1.MaintenanceService/Undrop',
+            headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.UndropRequest.SerializeToString,
+            headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.UndropResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -107,12 +107,20 @@ class MaintenanceServiceStub:
     Errors: INVALID_ARGUMENT (no such slice).
     """
     Drop: _grpc.UnaryUnaryMultiCallable[_maintenance_pb2.DropRequest, _maintenance_pb2.DropResponse]
-    """Drops the table: its channels end with TABLE_DROPPED, and all of its files are deleted, for good. Files of others that lie in its
+    """With `grace_ms` the files stay for so long, and Undrop brings the table back (rule D9): the answer comes once the table is dropped,
+    and says until when. Sent again in the grace time, it answers the same; without `grace_ms` the files go then.
+
+    Drops the table: its channels end with TABLE_DROPPED, and all of its files are deleted, for good. Files of others that lie in its
     folder stay, and are named. Savepoints and readers keep nothing. The answer comes when all is deleted; once the drop is decided,
     the cluster goes on with it also without the caller, and without this coordinator (rule D5).
     Retry: safe, because it names the table by `table_uuid`: of a table that was dropped it answers when, and by whom.
     Errors: INVALID_ARGUMENT (no `table_uuid`, or another table has the name), TABLE_DROPPED (none has, and the one that is meant is
     not the last one that had it).
+    """
+    Undrop: _grpc.UnaryUnaryMultiCallable[_maintenance_pb2.UndropRequest, _maintenance_pb2.UndropResponse]
+    """Brings a table back that was dropped with `grace_ms` and is in its grace time, with all rows, savepoints and channels, whose offsets
+    are those of the drop (rule D9). Retry: safe; a table that is not dropped stays as it is.
+    Errors: TABLE_DROPPED (its files are deleted, or are being deleted).
     """
     ListChannels: _grpc.UnaryUnaryMultiCallable[_maintenance_pb2.ListChannelsRequest, _maintenance_pb2.ListChannelsResponse]
     """The channels that the table remembers, by name, in pages. A page is of one moment; the next one may be of a later. Retry: safe."""
@@ -196,12 +204,20 @@ class MaintenanceServiceAsyncStub(MaintenanceServiceStub):
     Errors: INVALID_ARGUMENT (no such slice).
     """
     Drop: _aio.UnaryUnaryMultiCallable[_maintenance_pb2.DropRequest, _maintenance_pb2.DropResponse]  # type: ignore[assignment]
-    """Drops the table: its channels end with TABLE_DROPPED, and all of its files are deleted, for good. Files of others that lie in its
+    """With `grace_ms` the files stay for so long, and Undrop brings the table back (rule D9): the answer comes once the table is dropped,
+    and says until when. Sent again in the grace time, it answers the same; without `grace_ms` the files go then.
+
+    Drops the table: its channels end with TABLE_DROPPED, and all of its files are deleted, for good. Files of others that lie in its
     folder stay, and are named. Savepoints and readers keep nothing. The answer comes when all is deleted; once the drop is decided,
     the cluster goes on with it also without the caller, and without this coordinator (rule D5).
     Retry: safe, because it names the table by `table_uuid`: of a table that was dropped it answers when, and by whom.
     Errors: INVALID_ARGUMENT (no `table_uuid`, or another table has the name), TABLE_DROPPED (none has, and the one that is meant is
     not the last one that had it).
+    """
+    Undrop: _aio.UnaryUnaryMultiCallable[_maintenance_pb2.UndropRequest, _maintenance_pb2.UndropResponse]  # type: ignore[assignment]
+    """Brings a table back that was dropped with `grace_ms` and is in its grace time, with all rows, savepoints and channels, whose offsets
+    are those of the drop (rule D9). Retry: safe; a table that is not dropped stays as it is.
+    Errors: TABLE_DROPPED (its files are deleted, or are being deleted).
     """
     ListChannels: _aio.UnaryUnaryMultiCallable[_maintenance_pb2.ListChannelsRequest, _maintenance_pb2.ListChannelsResponse]  # type: ignore[assignment]
     """The channels that the table remembers, by name, in pages. A page is of one moment; the next one may be of a later. Retry: safe."""
@@ -366,12 +382,26 @@ class MaintenanceServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _maintenance_pb2.DropRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_maintenance_pb2.DropResponse, _abc.Awaitable[_maintenance_pb2.DropResponse]]:
-        """Drops the table: its channels end with TABLE_DROPPED, and all of its files are deleted, for good. Files of others that lie in its
+        """With `grace_ms` the files stay for so long, and Undrop brings the table back (rule D9): the answer comes once the table is dropped,
+        and says until when. Sent again in the grace time, it answers the same; without `grace_ms` the files go then.
+
+        Drops the table: its channels end with TABLE_DROPPED, and all of its files are deleted, for good. Files of others that lie in its
         folder stay, and are named. Savepoints and readers keep nothing. The answer comes when all is deleted; once the drop is decided,
         the cluster goes on with it also without the caller, and without this coordinator (rule D5).
         Retry: safe, because it names the table by `table_uuid`: of a table that was dropped it answers when, and by whom.
         Errors: INVALID_ARGUMENT (no `table_uuid`, or another table has the name), TABLE_DROPPED (none has, and the one that is meant is
         not the last one that had it).
+        """
+
+    @_abc_1.abstractmethod
+    def Undrop(
+        self,
+        request: _maintenance_pb2.UndropRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_maintenance_pb2.UndropResponse, _abc.Awaitable[_maintenance_pb2.UndropResponse]]:
+        """Brings a table back that was dropped with `grace_ms` and is in its grace time, with all rows, savepoints and channels, whose offsets
+        are those of the drop (rule D9). Retry: safe; a table that is not dropped stays as it is.
+        Errors: TABLE_DROPPED (its files are deleted, or are being deleted).
         """
 
     @_abc_1.abstractmethod

@@ -229,25 +229,66 @@ class ListTablesResponse(_message.Message):
 
     TABLES_FIELD_NUMBER: _builtins.int
     UNREADABLE_FIELD_NUMBER: _builtins.int
+    DROPPED_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def tables(self) -> _containers.RepeatedCompositeFieldContainer[Global___TableDescription]: ...
     @_builtins.property
     def unreadable(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Names of tables whose definition cannot be read now, as their folder is gone or damaged; `Status` says why."""
 
+    @_builtins.property
+    def dropped(self) -> _containers.RepeatedCompositeFieldContainer[Global___DroppedTable]:
+        """Tables that are dropped, and can be brought back. Up to 10 s after its drop or return, a table may be in the other list."""
+
     def __init__(
         self,
         *,
         tables: _abc.Iterable[Global___TableDescription] | None = ...,
         unreadable: _abc.Iterable[_builtins.str] | None = ...,
+        dropped: _abc.Iterable[Global___DroppedTable] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["tables", b"tables", "unreadable", b"unreadable"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dropped", b"dropped", "tables", b"tables", "unreadable", b"unreadable"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListTablesResponse: _TypeAlias = ListTablesResponse  # noqa: Y015
+
+@_typing.final
+class DroppedTable(_message.Message):
+    """A table in its grace time (rule D9)."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    TABLE_UUID_FIELD_NUMBER: _builtins.int
+    DROPPED_MS_FIELD_NUMBER: _builtins.int
+    UNTIL_MS_FIELD_NUMBER: _builtins.int
+    PRINCIPAL_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    table_uuid: _builtins.str
+    dropped_ms: _builtins.int
+    """When it was dropped, and until when it can be brought back, ms since the epoch."""
+    until_ms: _builtins.int
+    principal: _builtins.str
+    """Who dropped it."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        table_uuid: _builtins.str = ...,
+        dropped_ms: _builtins.int = ...,
+        until_ms: _builtins.int = ...,
+        principal: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dropped_ms", b"dropped_ms", "name", b"name", "principal", b"principal", "table_uuid", b"table_uuid", "until_ms", b"until_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DroppedTable: _TypeAlias = DroppedTable  # noqa: Y015
 
 @_typing.final
 class FindWritersRequest(_message.Message):
@@ -459,7 +500,7 @@ class TableStatus(_message.Message):
     LAG_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     state: _builtins.str
-    """"owned", "elsewhere", "quarantined" or "unowned"."""
+    """"owned", "elsewhere", "quarantined", "dropped" (it can be brought back) or "unowned"."""
     owner: _builtins.str
     """Its owner, when known."""
     epoch: _builtins.int

@@ -7,7 +7,7 @@ from headgate_tables.commitlog.bodies import ServiceBody, SlotKind
 from headgate_tables.commitlog.fields import Fields
 from headgate_tables.hudi.decisions.adoption import Adopt
 from headgate_tables.hudi.decisions.altering import Altered
-from headgate_tables.hudi.decisions.dropping import TableDropped
+from headgate_tables.hudi.decisions.dropping import GraceChanged, TableDropped
 from headgate_tables.hudi.decisions.plans import PlanCancelled, PlanDone, PlanMade, SliceSetAside
 from headgate_tables.hudi.decisions.retention import Archive, Clean
 from headgate_tables.hudi.decisions.savepoints import Restore, decode_savepoint
@@ -23,5 +23,6 @@ SERVICES: Final[Mapping[SlotKind, Callable[[Fields], ServiceBody]]] = {
     SlotKind.ADOPT: Adopt.decode,
     SlotKind.SLICE: SliceSetAside.decode,
     SlotKind.DROP: TableDropped.decode,
+    SlotKind.GRACE: GraceChanged.decode,
     SlotKind.ALTER: Altered.decode,
 }

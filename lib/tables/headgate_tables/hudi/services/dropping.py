@@ -1,4 +1,5 @@
-"""The end of a table: a DROP slot decides it, then this table's files go, and no other's (rules D5, D6, D7).
+"""The end of a table: a DROP slot decides it, then this table's files go, and no other's (rules D5, D6, D7). Before it there may
+be a grace time, in which a GRACE slot brings the table back (rule D9).
 
 A process that dies on the way leaves it to the next one that opens the table: each step may be done again, by several at once.
 """
@@ -10,13 +11,13 @@ from headgate_tables.commitlog.commit_log import CommitLog
 from headgate_tables.commitlog.facts import LogFacts
 from headgate_tables.commitlog.fields import text
 from headgate_tables.commitlog.layout import number_name
-from headgate_tables.commitlog.records import DropRecord
+from headgate_tables.commitlog.records import DropRecord, GraceRecord
 from headgate_tables.commitlog.tail import read_state
 from headgate_tables.commitlog.tombstone import Tombstone, read_tombstone, write_tombstone
 from headgate_tables.commitlog.win import create_for_certain
 from headgate_tables.errors import CorruptFileError
 from headgate_tables.face.results import DropResult
-from headgate_tables.hudi.decisions.dropping import TableDropped
+from headgate_tables.hudi.decisions.dropping import GraceChanged, TableDropped
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.keys.bucket import bucket_of
 from headgate_tables.hudi.log.names import BaseName, LogName, parse_base_name, parse_log_name
@@ -77,6 +78,48 @@ def drop(store: Store, log: CommitLog, clock: Clock, by: str) -> DropResult:
     if log.state.dropped is None:
         raise AssertionError("a DROP slot was won and drops nothing")
     return _remove(store, log.state, clock, log.state.dropped)
+
+
+def begin_grace(log: CommitLog, clock: Clock, by: str, grace_ms: int) -> DropResult:
+    """Drops the table, and keeps its files for ``grace_ms`` (rule D9). In its grace time already, it says until when, and changes
+    nothing. Raises as ``drop``.
+    """
+    log.fence()
+    if _grace_of(log) is None:
+        log.drop(GraceChanged(by=by, until=clock.now_ms() + grace_ms))
+    grace = _grace_of(log)
+    if grace is None:
+        raise AssertionError("a GRACE slot was won and begins nothing")
+    return DropResult(_id_of(log.state), log.state.epoch, grace.time, grace.by, 0, 0, (), 0, grace.until)
+
+
+def undrop(log: CommitLog, by: str) -> bool:
+    """Brings a table back that is in its grace time. False: it is in none, and nothing was decided. Raises as ``drop``."""
+    if _grace_of(log) is None:
+        return False
+    log.fence()
+    if _grace_of(log) is None:
+        return False
+    log.drop(GraceChanged(by=by, until=0))
+    return True
+
+
+def drop_expired(store: Store, log: CommitLog, clock: Clock, now_ms: int) -> DropResult | None:
+    """As ``drop``, if the table's grace time is over ``now_ms``. None: it is not, or somebody has brought the table back."""
+    if _expired(log, now_ms) is None:
+        return None
+    log.fence()  # from here on nobody brings it back without deposing this handle
+    grace = _expired(log, now_ms)
+    return drop(store, log, clock, grace.by) if grace is not None else None
+
+
+def _grace_of(log: CommitLog) -> GraceRecord | None:
+    return log.state.grace
+
+
+def _expired(log: CommitLog, now_ms: int) -> GraceRecord | None:
+    grace = log.state.grace
+    return grace if grace is not None and grace.until <= now_ms else None
 
 
 def would_drop(store: Store, log: CommitLog) -> DropResult:
