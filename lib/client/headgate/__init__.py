@@ -19,7 +19,7 @@ from headgate.acks import Acks, Level
 from headgate.blocking import Headgate, Table, connect
 from headgate.blocking_channel import Channel, Receipt
 from headgate.credentials import Tls
-from headgate.definition import DroppedTable, Listing, TableInfo
+from headgate.definition import Listing, RecoverableTable, TableInfo
 from headgate.deleting import Deletion
 from headgate.errors import (
     BatchRefusedError,
@@ -71,7 +71,6 @@ __all__ = [
     "ClosedError",
     "Compaction",
     "Deletion",
-    "DroppedTable",
     "FixCall",
     "GiveUp",
     "Headgate",
@@ -88,6 +87,7 @@ __all__ = [
     "QuotaError",
     "RangeGoneError",
     "Receipt",
+    "RecoverableTable",
     "Restore",
     "Resume",
     "RetryLater",

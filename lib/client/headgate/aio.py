@@ -15,7 +15,7 @@ from typing import Self
 from headgate.aio_channel import Channel, Receipt
 from headgate.coordinators import Coordinators, parse_addresses
 from headgate.credentials import Tls, look_for
-from headgate.definition import Columns, DroppedTable, Listing, TableInfo, checked_channel_name, names_of
+from headgate.definition import Columns, Listing, RecoverableTable, TableInfo, checked_channel_name, names_of
 from headgate.deleting import Deletable
 from headgate.encoding import Compression, Encoder
 from headgate.maintenance import Maintenance
@@ -146,7 +146,7 @@ class Headgate:
         answer = await self.coordinators.call(lambda stub: stub.ListTables, lambda _: request, self.timeout)
         return Listing.from_wire(answer)
 
-    async def dropped_tables(self) -> list[DroppedTable]:
+    async def dropped_tables(self) -> list[RecoverableTable]:
         return list((await self.listing()).dropped)
 
     async def undrop_table(self, name: str) -> "Table":

@@ -9,7 +9,7 @@ from headgate import aio
 from headgate.blocking_channel import Channel
 from headgate.coordinators import parse_addresses
 from headgate.credentials import Tls
-from headgate.definition import Columns, DroppedTable, Listing, TableInfo
+from headgate.definition import Columns, Listing, RecoverableTable, TableInfo
 from headgate.deleting import Deletion
 from headgate.encoding import Compression
 from headgate.loop_thread import LoopThread
@@ -143,7 +143,7 @@ class Headgate:
         """Returns ``tables`` and ``unreadable_tables`` in one call: ``hg.listing().tables``. Raises UnavailableError."""
         return self._thread.run(self._core.listing())
 
-    def dropped_tables(self) -> list[DroppedTable]:
+    def dropped_tables(self) -> list[RecoverableTable]:
         """Returns tables that ``undrop_table`` brings back: ``[each.until for each in hg.dropped_tables()]``."""
         return self._thread.run(self._core.dropped_tables())
 
@@ -249,16 +249,12 @@ class Table(ReadableByName):
 
     def compact(self) -> Compaction:
         """Compacts everything that can be compacted now, and returns when it is done: ``orders.compact().finished``.
-
         As the other operations it needs the right to operate, and raises UnavailableError, PermissionDeniedError.
         """
         return self._thread.run(self._core.compact())
 
     def savepoint(self, comment: str = "") -> str:
-        """Keeps the newest commit, and the offsets of its channels, for ``restore``.
-
-        Returns its instant: ``saved = orders.savepoint("before the migration")``.
-        """
+        """Keeps the newest commit and its channels' offsets: ``saved = orders.savepoint("before the migration")``, an instant."""
         return self._thread.run(self._core.savepoint(comment))
 
     def savepoints(self) -> list[str]:

@@ -63,7 +63,7 @@ class TableInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class DroppedTable:
+class RecoverableTable:
     """A table that is dropped, and that ``undrop_table`` brings back ``until`` then. ``at``: of the drop; both in UTC. ``by``:
     the principal.
     """
@@ -88,13 +88,13 @@ class Listing:
 
     tables: tuple[TableInfo, ...]
     unreadable: tuple[str, ...]
-    dropped: tuple[DroppedTable, ...] = ()
+    dropped: tuple[RecoverableTable, ...] = ()
 
     @classmethod
     def from_wire(cls, found: wire.ListTablesResponse) -> "Listing":
         """The tables in a coordinator's answer."""
         dropped = (
-            DroppedTable(each.name, time_of(each.dropped_ms), each.principal, time_of(each.until_ms), each.table_uuid)
+            RecoverableTable(each.name, time_of(each.dropped_ms), each.principal, time_of(each.until_ms), each.table_uuid)
             for each in found.dropped
         )
         return cls(tuple(map(TableInfo.from_wire, found.tables)), tuple(found.unreadable), tuple(dropped))
