@@ -32,6 +32,7 @@ class Metrics:
         self.operations_dropped = counter("operations_dropped", "Operations that plans went on without; each is an alarm")
         self.attempts_failed = counter("attempts_failed", "Attempts at operations that failed")
         self.attempts_lost = counter("attempts_lost", "Attempts at operations whose compactor was lost")
+        self.expired_partitions = counter("expired_partitions", "Partitions removed because they were past headgate.ttl")
         self.operation_seconds = histogram("operation_duration", "An operation at its compactor", _LONG_SECONDS)
 
     def for_table(self, table: str) -> "TableMetrics":
@@ -55,4 +56,5 @@ class TableMetrics:
         self.operations_dropped = metrics.operations_dropped.labels(label)
         self.attempts_failed = metrics.attempts_failed.labels(label)
         self.attempts_lost = metrics.attempts_lost.labels(label)
+        self.expired_partitions = metrics.expired_partitions.labels(label)
         self.operation_seconds = metrics.operation_seconds.labels(label)

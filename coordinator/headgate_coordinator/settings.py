@@ -113,6 +113,12 @@ class CoordinatorSettings(ServiceSettings):
         description="how often each table is checked for due compaction, cleaning and archiving, besides after each checkpoint; "
         "a check reads memory and costs a table without work next to nothing",
     )
+    expiry_interval: Duration = Field(
+        600.0,
+        gt=0,
+        description="how often each table with headgate.ttl is checked for partitions past their time, first so long after its "
+        "ownership began; each removal of some pauses the table as a takeover does",
+    )
     compaction_timeout: Duration = Field(
         1200.0,
         gt=0,

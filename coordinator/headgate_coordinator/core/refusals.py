@@ -36,6 +36,7 @@ ADOPTED = Refusal(
 )
 ALTERED = Refusal("CODE_MOVED", "the table's columns change", "Open the channel again; accepted rows are safe.")
 TRUNCATED = Refusal("CODE_MOVED", "an operator removes rows of the table", "Open the channel again; rows that it sends are kept.")
+EXPIRED = Refusal("CODE_MOVED", "old partitions of the table expire", "Open the channel again; rows that it sends are kept.")
 DROPPING = Refusal(
     "CODE_MOVED",
     "an operator drops the table",

@@ -18,6 +18,7 @@ from headgate_coordinator.metrics import Metrics
 from headgate_coordinator.settings import CoordinatorSettings
 from headgate_coordinator.streams.messages import OrderTarget
 from headgate_coordinator.tables.committer import Committer, read_slice_figures
+from headgate_coordinator.tables.expiring import Expiry
 from headgate_coordinator.tables.guarded_clock import GuardedClock
 from headgate_coordinator.tables.owned_table import OwnedTable
 from headgate_coordinator.tables.service_policy import ServicePolicy
@@ -116,17 +117,23 @@ class Ownerships:
             return trouble_of(table, error)
 
     async def _own_once(self, table: str, began: Callable[[], None]) -> bool:
-        """Opens and serves the table. Returns whether an operator's request ended the ownership, so that another follows."""
+        """Opens and serves the table. Returns whether a request ended the ownership, so that another follows."""
         owned = await self._open(table)
         self._state.troubles.pop(table, None)
         self._state.owned[table] = owned
         began()
         self._state.adoptions.refuse_adoption(table)
+        expiry = asyncio.create_task(self._expiry(table, owned).run())
         try:
             await owned.run()
         finally:
+            expiry.cancel()
             del self._state.owned[table]
         return owned.ended_by_request
+
+    def _expiry(self, table: str, owned: OwnedTable) -> Expiry:
+        interval, metrics = self._settings.expiry_interval, self._metrics.for_table(table)
+        return Expiry(owned, self._guard, self._world.clock, interval, lambda: self._storage.note_change(table), metrics)
 
     async def _open(self, table: str) -> OwnedTable:
         """Fences the table; all that blocks is done in one call, so that nothing is awaited between the fence and ``run``."""

@@ -18,6 +18,7 @@ from headgate_cli.table.delete import delete
 from headgate_cli.table.delete_partitions import delete_partitions
 from headgate_cli.table.drop import drop
 from headgate_cli.table.engines import show_setup
+from headgate_cli.table.expire import expire
 from headgate_cli.table.location import locate_table
 from headgate_cli.table.scan import scan
 from headgate_cli.table.schemas import schema_like, schema_of_file
@@ -54,6 +55,7 @@ table.add_command(delete_partitions)
 table.add_command(truncate)
 table.add_command(drop)
 table.add_command(undrop)
+table.add_command(expire)
 table.add_command(scan)
 table.add_command(slice_)
 table.add_command(upgrade)

@@ -19,6 +19,7 @@ from headgate_tables.face.results import (
     CompactResult,
     DeleteResult,
     DropResult,
+    ExpireResult,
     MaintenanceResult,
     RepairResult,
     RestoreResult,
@@ -216,6 +217,9 @@ class OperatorCalls(Protocol):
 
     def truncate(self) -> CommitResult:
         """Removes all rows in one commit."""
+
+    def expire_partitions(self, *, dry_run: bool = False, ttl: str = "", by: str = "") -> ExpireResult:
+        """Removes partitions that are past their time, in one commit; ``dry_run``: only names them."""
 
     def delete_where(self, where: str, *, dry_run: bool = False) -> DeleteResult:
         """Deletes the rows that a condition in SQL selects, in one commit; ``dry_run``: only counts them."""

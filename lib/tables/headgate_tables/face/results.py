@@ -42,6 +42,23 @@ class DeleteResult:
 
 
 @dataclass(frozen=True, slots=True)
+class ExpireResult:
+    """Partitions past their time, by path, the oldest first, with when that came, in milliseconds since the epoch.
+
+    ``left``: how many more there are, for a next call. ``undated``: how many have a value that is no date and never expire.
+    ``next_ms``: when the next of the others expires, None if none does. ``instant``: of the commit that removed them, "" if they
+    were only looked for or had no rows; ``replaced``: number of file groups that it took out.
+    """
+
+    expired: Mapping[str, int]
+    left: int
+    undated: int
+    next_ms: int | None
+    instant: str = ""
+    replaced: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class CommitInfo:
     """One completed instant of the timeline, newest last in ``Table.commits()``."""
 

@@ -1,5 +1,6 @@
 """Settings of a table's services, under Hudi's own keys where Hudi has one. They are kept in CONFIG slots and may change."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -8,10 +9,27 @@ from headgate_tables.errors import OptionError
 from headgate_tables.near_names import did_you_mean
 
 _MIB = 1 << 20
+_TTL = re.compile("([1-9][0-9]{0,3})([hdw])")
+NEVER_EXPIRES = "never"
+LAST_WRITE = "last-write"
+"""The value of ``headgate.ttl.by`` that is no column's name: Avro's names have no '-'."""
 
 
 def _flag(text: str) -> bool:
     return {"true": True, "false": False}[text.strip().lower()]
+
+
+def _ttl(text: str) -> str:
+    if text.strip().lower() == NEVER_EXPIRES:
+        return NEVER_EXPIRES
+    found = _TTL.fullmatch(text.strip())
+    if found is None:
+        raise ValueError(text)
+    return f"{int(found[1])}{found[2]}"
+
+
+def _name(text: str) -> str:
+    return {name: name for name in [text.strip()] if name}[text.strip()]
 
 
 def _choice(*names: str) -> Callable[[str], str]:
@@ -56,6 +74,8 @@ class TableSettings:
     bloom_entries: int = 60_000
     bloom_fpp: float = 1e-9
     evolve: str = "refuse"
+    ttl: str = NEVER_EXPIRES
+    ttl_by: str = LAST_WRITE
 
     @classmethod
     def from_texts(cls, values: Mapping[str, str]) -> "TableSettings":
@@ -71,6 +91,13 @@ class TableSettings:
         settings = cls(**read)
         settings._check()
         return settings
+
+    @property
+    def ttl_ms(self) -> int:
+        """Milliseconds for which partitions are kept; 0: for ever."""
+        if self.ttl == NEVER_EXPIRES:
+            return 0
+        return int(self.ttl[:-1]) * {"h": 1, "d": 24, "w": 7 * 24}[self.ttl[-1]] * 3_600_000
 
     def _check(self) -> None:
         if self.archive_min >= self.archive_max:
@@ -202,6 +229,18 @@ SETTINGS: Mapping[str, Setting] = {
         _choice("refuse", "add", "add-and-widen"),
         "refuse, add or add-and-widen: whether batches of a channel may bring new columns, and wider types, too; then the right "
         "to write rows is one to change columns, and hudi-rs 0.5 refuses what is not compacted since a column was widened",
+    ),
+    "ttl": Setting(
+        "headgate.ttl",
+        _ttl,
+        "never, or a number with h, d or w (hours, days, weeks), as 30d: a partition that is older is removed with all its rows; "
+        "`headgate table expire TABLE --dry-run --ttl 30d` shows which ones before",
+    ),
+    "ttl_by": Setting(
+        "headgate.ttl.by",
+        _name,
+        "last-write, as Hudi's KEEP_BY_TIME: a partition's age counts from its newest commit; or a partition column of dates ("
+        "date, or text as 2026-01-31, 2026-01-31T08, 2026-01, 2026, 20260131): from the end of that day, hour, month, year, UTC",
     ),
 }
 

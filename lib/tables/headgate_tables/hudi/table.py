@@ -1,14 +1,17 @@
 """A table handle: reader and owner in one, and writes of a single call."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from types import TracebackType
 
 from headgate_tables.commitlog.records import GraceRecord
 from headgate_tables.errors import TransactionError
-from headgate_tables.face.results import CommitResult, DeleteResult, DropResult
+from headgate_tables.face.results import CommitResult, DeleteResult, DropResult, ExpireResult
+from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi import deleting
 from headgate_tables.hudi.owning import TableOwner
 from headgate_tables.hudi.services import dropping
+from headgate_tables.hudi.services.retention.expiring import check_ttl, choose_expired
 from headgate_tables.hudi.transaction import Transaction
 
 
@@ -55,6 +58,34 @@ class Table(TableOwner):
     def grace(self) -> GraceRecord | None:
         """Who dropped the table, and until when it can be brought back (rule D9). None: nobody."""
         return self._opened.log.state.grace if self._opened.log is not None else None
+
+    def expire_partitions(self, *, dry_run: bool = False, ttl: str = "", by: str = "") -> ExpireResult:
+        """Removes all rows of partitions that are older than the settings ``headgate.ttl`` and ``headgate.ttl.by`` say, in one
+        commit that reads no row, of at most 1,000 partitions a call. Files stay until a cleaning, for readers of the past.
+
+        ``dry_run``: only names them, and owns nothing. ``ttl``, ``by``: values of the two settings for this call alone.
+        Raises OptionError for a table without the setting, or one that it does not fit, TransactionError while a transaction or
+        a compaction is open, and as ``transaction``::
+
+            table.expire_partitions(dry_run=True, ttl="30d", by="day").expired
+        """
+        if not dry_run:
+            self._own()
+        found = self._expired(ttl, by)
+        if dry_run or not found.expired:
+            return found
+        with self.transaction() as transaction:
+            transaction.announce_bulk_load("delete_partition", list(found.expired))
+            done = transaction.commit()
+        return replace(found, instant=done.instant, replaced=done.replaced)
+
+    def _expired(self, ttl: str, by: str) -> ExpireResult:
+        log, definition = self._opened.writable()
+        changes = {key: value for key, value in (("headgate.ttl", ttl), ("headgate.ttl.by", by)) if value}
+        settings = TableSettings.from_texts({**self.settings.to_texts(), **changes})
+        check_ttl(settings, definition, wanted=True)
+        view = self._context().view() if log.owned else self._snapshots.current().view
+        return choose_expired(view.groups(), settings, definition, self._opened.system.clock.now_ms(), view.completion_of)
 
     def drop(self, by: str = "", *, grace_ms: int = 0, plan_only: bool = False) -> DropResult:
         """Ends the table: from one slot on it is none for everybody, then its files are deleted, and none of another program's.

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from headgate_tables.commitlog.bodies import Configured
 from headgate_tables.face.settings import TableSettings
+from headgate_tables.hudi.services.retention.expiring import check_ttl
 from headgate_tables.hudi.services.table_context import TableContext
 
 
@@ -12,6 +13,8 @@ def configure(table: TableContext, changes: Mapping[str, str | None]) -> TableSe
     before = table.log.state.settings
     after = {key: value for key, value in {**before, **changes}.items() if value is not None}
     settings = TableSettings.from_texts(after)
+    if {"headgate.ttl", "headgate.ttl.by"} & changes.keys():
+        check_ttl(settings, table.definition)
     if after != before:
         table.log.decide(lambda _: Configured(settings=after))
     return settings
