@@ -9,6 +9,7 @@ from headgate_tables.errors import OptionError
 from headgate_tables.near_names import did_you_mean
 
 _MIB = 1 << 20
+_NAME = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 _TTL = re.compile("([1-9][0-9]{0,3})([hdw])")
 NEVER_EXPIRES = "never"
 LAST_WRITE = "last-write"
@@ -28,8 +29,10 @@ def _ttl(text: str) -> str:
     return f"{int(found[1])}{found[2]}"
 
 
-def _name(text: str) -> str:
-    return {name: name for name in [text.strip()] if name}[text.strip()]
+def _column(text: str) -> str:
+    if text.strip() != LAST_WRITE and not _NAME.fullmatch(text.strip()):
+        raise ValueError(text)
+    return text.strip()
 
 
 def _choice(*names: str) -> Callable[[str], str]:
@@ -238,7 +241,7 @@ SETTINGS: Mapping[str, Setting] = {
     ),
     "ttl_by": Setting(
         "headgate.ttl.by",
-        _name,
+        _column,
         "last-write, as Hudi's KEEP_BY_TIME: a partition's age counts from its newest commit; or a partition column of dates ("
         "date, or text as 2026-01-31, 2026-01-31T08, 2026-01, 2026, 20260131): from the end of that day, hour, month, year, UTC",
     ),

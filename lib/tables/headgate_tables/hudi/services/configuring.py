@@ -1,15 +1,20 @@
 """Changes settings of a table in a CONFIG slot, so that they belong to the table and not to a process."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from headgate_tables.commitlog.bodies import Configured
 from headgate_tables.face.settings import TableSettings
-from headgate_tables.hudi.services.retention.expiring import check_ttl
+from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.services.table_context import TableContext
 
 
-def configure(table: TableContext, changes: Mapping[str, str | None]) -> TableSettings:
-    """Wins a CONFIG slot unless nothing changes; returns the settings. Raises OptionError before anything is decided."""
+def configure(
+    table: TableContext, changes: Mapping[str, str | None], check_ttl: Callable[[TableSettings, Definition], None]
+) -> TableSettings:
+    """Wins a CONFIG slot unless nothing changes; returns the settings. Raises OptionError before anything is decided.
+
+    ``check_ttl`` raises it for a retention that the table does not fit.
+    """
     before = table.log.state.settings
     after = {key: value for key, value in {**before, **changes}.items() if value is not None}
     settings = TableSettings.from_texts(after)

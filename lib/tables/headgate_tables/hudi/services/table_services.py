@@ -23,6 +23,7 @@ from headgate_tables.hudi.services.maintaining import Maintainer
 from headgate_tables.hudi.services.planning import plans as planning
 from headgate_tables.hudi.services.planning import setting_aside
 from headgate_tables.hudi.services.retention import trimming
+from headgate_tables.hudi.services.retention.expiring import check_ttl
 from headgate_tables.hudi.services.stuck import StuckSlice
 from headgate_tables.hudi.services.table_context import TableContext
 
@@ -86,7 +87,7 @@ class TableServices(ABC):
         Raises OptionError and changes nothing for an unknown key or values that do not go together.
         """
         self._maintainer.forget()
-        return configuring.configure(self._context(), changes)
+        return configuring.configure(self._context(), changes, check_ttl)
 
     def alter(self, alteration: Alteration, *, plan_only: bool = False) -> AlterResult:
         """Adds columns, widens types, and lets columns be null, while readers and other programs go on. Rewrites no file: older
