@@ -23,7 +23,7 @@ def url(tmp_path: Path) -> str:
 
 
 def ids(url: str) -> list[str]:
-    ours, theirs = (sorted(read(Path(url)).column("id").to_pylist()) for read in (read_by_us, read_by_hudi_rs))
+    ours, theirs = (sorted(row["id"] for row in read(Path(url)).to_pylist()) for read in (read_by_us, read_by_hudi_rs))
     assert ours == theirs
     return ours
 

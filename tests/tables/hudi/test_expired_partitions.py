@@ -11,7 +11,8 @@ from support.same_rows import assert_same_rows
 from support.systems import NOON, SetClock, system
 from support.tables import SHORT
 
-SCHEMA = pa.schema([("id", pa.string()), ("day", pa.date32()), ("ts", pa.int64())])
+_COLUMNS: dict[str, pa.DataType] = {"id": pa.string(), "day": pa.date32(), "ts": pa.int64()}
+SCHEMA = pa.schema(_COLUMNS)
 DAY = 86_400_000
 
 

@@ -19,6 +19,10 @@ HOUR, DAY = 3_600_000, 86_400_000
 NOON = 1_800_000_000_000
 
 
+def nothing(_: str) -> str | None:
+    return None
+
+
 def ms(*when: int) -> int:
     return int(datetime(*when, tzinfo=UTC).timestamp() * 1000)  # type: ignore[misc, arg-type]
 
@@ -33,7 +37,7 @@ def chosen(groups: list[FileGroup], now: int, tmp_path: Path, **keys: str) -> Ex
     settings = TableSettings.from_texts({"headgate.ttl": "30d"} | {f"headgate.{k}".replace("_", "."): v for k, v in keys.items()})
     definition = create(tmp_path).definition
     assert definition is not None
-    return choose_expired(groups, settings, definition, now, {}.get)
+    return choose_expired(groups, settings, definition, now, nothing)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +69,7 @@ def test_a_partition_expires_when_its_newest_file_is_as_old_as_the_setting_says(
         group("new", NOON + 1),
         group("based", base=NOON - 5),
     ]
-    assert last_writes(groups, {}.get) == {"old": NOON, "new": NOON + 1, "based": NOON - 5}
+    assert last_writes(groups, nothing) == {"old": NOON, "new": NOON + 1, "based": NOON - 5}
     found = chosen(groups, NOON + 30 * DAY, tmp_path)
     assert list(found.expired.items()) == [("based", NOON + 30 * DAY - 5), ("old", NOON + 30 * DAY)]
     assert (found.left, found.undated, found.next_ms) == (0, 0, NOON + 30 * DAY + 1)
@@ -74,7 +78,7 @@ def test_a_partition_expires_when_its_newest_file_is_as_old_as_the_setting_says(
 
 def test_a_base_file_is_as_old_as_its_completion_where_that_is_known() -> None:
     based = group("p", base=NOON)
-    assert last_writes([based], {format_time(NOON): format_time(NOON + 7)}.get) == {"p": NOON + 7}
+    assert last_writes([based], lambda _: format_time(NOON + 7)) == {"p": NOON + 7}
 
 
 def test_a_date_counts_instead_of_writes_and_what_is_none_stays(tmp_path: Path) -> None:
@@ -117,7 +121,8 @@ def test_settings_that_do_not_fit_the_table_are_refused_and_change_nothing(tmp_p
 
 
 def test_a_column_of_numbers_has_no_dates(tmp_path: Path) -> None:
-    schema = pa.schema([("id", pa.string()), ("n", pa.int32())])
+    columns: dict[str, pa.DataType] = {"id": pa.string(), "n": pa.int32()}
+    schema = pa.schema(columns)
     table = hudi.create_table(str(tmp_path / "t"), schema, record_key="id", partition_by="n", buckets=1)
     with pytest.raises(OptionError, match="column of int32"):
         table.configure({"headgate.ttl": "30d", "headgate.ttl.by": "n"})
