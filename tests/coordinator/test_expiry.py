@@ -21,7 +21,7 @@ from support.systems import NOON, SetClock, system
 from support.tables import SCHEMA, by_hudi_rs, create, rows
 
 TTL = {"headgate.ttl": "30d", "headgate.ttl.by": "part"}
-REDIS = TimeWitness("Redis", independent=False)
+REDIS = TimeWitness("Redis", independent=True)
 DAY = 86_400_000
 
 
