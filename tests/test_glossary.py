@@ -65,7 +65,8 @@ _ERROR = "the SDK's, and that of the library that a server passes on"
 _OUTSIDE = "of the outside world; each distribution has its own"
 TWINS: Mapping[str, str] = {
     **dict.fromkeys(
-        ("BulkFiles", "Definition", "FileGroup", "FileSlice", "LogFile", "Matches", "StuckSlice", "TableReader"), _FACE
+        ("BulkFiles", "Definition", "FileGroup", "FileSlice", "LogFile", "Matches", "SliceQuery", "StuckSlice", "TableReader"),
+        _FACE,
     ),
     **dict.fromkeys(("Channel", "Headgate", "Readable", "ReadableByName", "Receipt", "StoredTable"), _FORMS),
     **dict.fromkeys(("Barrier", "Entry", "Hold", "Membership", "Refusal", "RunningAttempt", "Tally", "Writer"), _ENDS),

@@ -35,10 +35,21 @@ def run(code: str, places: tuple[str, str], names: dict[str, Any]) -> None:
     exec(code.replace(IN_RAW, repr(raw)).replace(IN_LAKE, repr(lake)), names)
 
 
-@pytest.mark.parametrize("code", fenced(PAGE, "python"))
-def test_an_example_loads_the_rows_that_it_reads(spark: Any, places: tuple[str, str], code: str) -> None:
-    run(code, places, {"spark": spark})
+LOAD, READ = fenced(PAGE, "python")
+
+
+def test_the_example_of_loading_loads_the_rows_that_it_reads(spark: Any, places: tuple[str, str]) -> None:
+    run(LOAD, places, {"spark": spark})
     assert read_by_us(Path(places[1])).sort_by("id").to_pylist() == ORDERS.to_pylist()
+
+
+def test_the_example_of_reading_gives_what_its_filter_selects(spark: Any, places: tuple[str, str]) -> None:
+    with hudi.open_table(places[1]) as table:
+        table.upsert(ORDERS)
+    assert IN_LAKE in READ
+    names: dict[str, Any] = {"spark": spark}
+    exec(READ.replace(IN_LAKE, repr(places[1])), names)
+    assert sorted(map(tuple, names["orders"].collect())) == [(4,), (6,), (8,)]
 
 
 def calls() -> list[str]:
@@ -60,8 +71,8 @@ def test_the_calls_that_the_table_of_the_readme_shows_do_what_it_says(spark: Any
     assert {row["day"] for row in read_by_us(Path(lake)).to_pylist()} == {"2026-01-02"}
 
 
-@pytest.mark.parametrize("mode", [text for text in quoted(PAGE) if text.startswith("mode=")])
+@pytest.mark.parametrize("mode", [text for text in quoted(PAGE) if text.startswith("mode=") and "read" not in text])
 def test_each_mode_of_the_readme_is_taken(spark: Any, places: tuple[str, str], mode: str) -> None:
-    code = fenced(PAGE, "python")[0].rstrip().removesuffix(")") + f", {mode})"
+    code = LOAD.rstrip().removesuffix(")") + f", {mode})"
     run(code, places, {"spark": spark})
     assert read_by_us(Path(places[1])).num_rows == ORDERS.num_rows

@@ -3,5 +3,6 @@
 from headgate_spark.bulk_load import bulk_insert, delete_partitions
 from headgate_spark.planning import LoadPlan, plan_bulk_insert
 from headgate_spark.progress import Written
+from headgate_spark.reading import read, typed_errors
 
-__all__ = ["LoadPlan", "Written", "bulk_insert", "delete_partitions", "plan_bulk_insert"]
+__all__ = ["LoadPlan", "Written", "bulk_insert", "delete_partitions", "plan_bulk_insert", "read", "typed_errors"]

@@ -11,48 +11,13 @@ from headgate_tables.face.definition import Definition
 from headgate_tables.face.engines import Engine, EngineSetup
 from headgate_tables.face.results import CommitInfo, InstantInfo, SavepointInfo, Verification
 from headgate_tables.face.settings import TableSettings
+from headgate_tables.storage.store import Store
 
 Mode = Literal["snapshot", "read_optimized"]
 Filter = str | pc.Expression | Callable[[pa.Schema], pc.Expression | None]
 """A condition in SQL, a pyarrow expression, or a function that makes one (or None) of the columns that the scan can show."""
 Moment = str | datetime
 """An instant or completion time of the timeline, ISO text (UTC without a zone), "10 minutes ago", or a datetime with a zone."""
-
-
-class Rows(Protocol):
-    """A query, fixed when it was made; reading it again gives the same rows."""
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Of the rows."""
-
-    @property
-    def as_of(self) -> str:
-        """Completion time of the newest commit in it: where a query ``since`` continues."""
-
-    def to_reader(self) -> pa.RecordBatchReader:
-        """A stream of record batches; rows come in no particular order."""
-
-    def to_table(self) -> pa.Table:
-        """All rows at once."""
-
-
-class Matches(Protocol):
-    """Rows that a condition selects, as what deletes of them need; fixed when it was made."""
-
-    @property
-    def as_of(self) -> str:
-        """Completion time of the newest commit in it, "" when there is none."""
-
-    @property
-    def partitions(self) -> Mapping[str, int]:
-        """Rows by the path of their partition, of those that ``tables`` has read."""
-
-    def tables(self) -> Iterator[pa.Table]:
-        """Record key, partition and ordering columns, in pieces of bounded size."""
-
-    def count_unordered(self) -> int:
-        """How many of the rows only the table's owner can delete: their ordering value is none that a delete has (rule DE1)."""
 
 
 class LogFile(Protocol):
@@ -79,6 +44,55 @@ class FileSlice(Protocol):
 
     @property
     def logs(self) -> Sequence[LogFile]: ...
+
+
+class SliceQuery(Protocol):
+    """How the slices of one query are read, also in another process: it pickles."""
+
+    def batches(self, folder: Store, part: FileSlice) -> Iterator[pa.RecordBatch]:
+        """The rows of one slice of the query. Errors of a file name it."""
+
+
+class Rows(Protocol):
+    """A query, fixed when it was made; reading it again gives the same rows."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of the rows."""
+
+    @property
+    def as_of(self) -> str:
+        """Completion time of the newest commit in it: where a query ``since`` continues."""
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """A stream of record batches; rows come in no particular order."""
+
+    def to_table(self) -> pa.Table:
+        """All rows at once."""
+
+    def slices(self) -> Sequence[FileSlice]:
+        """The file slices that will be read; they pickle."""
+
+    def slice_query(self) -> SliceQuery:
+        """How each of them is read."""
+
+
+class Matches(Protocol):
+    """Rows that a condition selects, as what deletes of them need; fixed when it was made."""
+
+    @property
+    def as_of(self) -> str:
+        """Completion time of the newest commit in it, "" when there is none."""
+
+    @property
+    def partitions(self) -> Mapping[str, int]:
+        """Rows by the path of their partition, of those that ``tables`` has read."""
+
+    def tables(self) -> Iterator[pa.Table]:
+        """Record key, partition and ordering columns, in pieces of bounded size."""
+
+    def count_unordered(self) -> int:
+        """How many of the rows only the table's owner can delete: their ordering value is none that a delete has (rule DE1)."""
 
 
 class FileGroup(Protocol):

@@ -5,11 +5,14 @@ winning log rows follow. Memory holds the keys of one slice's logs and one batch
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate_tables.errors import OptionError, SchemaError, UnsupportedTypeError
+from headgate_tables.face import reader
 from headgate_tables.face.reader import Filter
 from headgate_tables.hudi.definition import Layout
 from headgate_tables.hudi.keys.partition_path import PartitionSpec, parse_partition_path
@@ -17,12 +20,30 @@ from headgate_tables.hudi.query import Selection
 from headgate_tables.hudi.readable import check_slices, check_unknown
 from headgate_tables.hudi.schema.meta_columns import COMMIT_TIME, META_COLUMNS, with_meta
 from headgate_tables.hudi.slice_reader import ScanColumns, SliceReader
+from headgate_tables.hudi.timeline.active import Timeline
 from headgate_tables.hudi.view import FileSlice
 from headgate_tables.near_names import did_you_mean
 from headgate_tables.storage.store import Store
 from headgate_tables.where import where
 
 Partition = str | Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class SliceQuery:
+    """How the slices of one scan are read, also in another process: it pickles. ``schema``: with meta columns."""
+
+    layout: Layout
+    schema: pa.Schema
+    timeline: Timeline
+    as_of: str
+    wanted: ScanColumns
+
+    def batches(self, folder: Store, part: reader.FileSlice) -> Iterator[pa.RecordBatch]:
+        """The rows of one slice. Raises CorruptFileError, MissingFileError, UnsupportedTableError, which name the file."""
+        slices = SliceReader(folder, self.layout, self.schema, self.timeline, self.as_of)
+        for table in slices.read(cast("FileSlice", part), self.wanted):
+            yield from table.to_batches()
 
 
 class Scan:
@@ -79,12 +100,15 @@ class Scan:
         """The file slices that will be read."""
         return tuple(self._slices)
 
-    def _batches(self) -> Iterator[pa.RecordBatch]:
+    def slice_query(self) -> SliceQuery:
+        """How each of them is read."""
         schema, timeline = with_meta(self._snapshot.schema), self._snapshot.view.timeline
-        reader = SliceReader(self._store, self._layout, schema, timeline, self.as_of)
+        return SliceQuery(self._layout, schema, timeline, self.as_of, self._wanted)
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        query = self.slice_query()
         for part in self._slices:
-            for table in reader.read(part, self._wanted):
-                yield from table.to_batches()
+            yield from query.batches(self._store, part)
 
     def _selects(self, path: str) -> bool:
         if self._partitions is not None and not any(self._is(partition, path) for partition in self._partitions):
