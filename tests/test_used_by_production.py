@@ -25,6 +25,7 @@ CALLED_FROM_OUTSIDE = {
     "to_duckdb": "programs that read tables",
     "to_polars": "programs that read tables",
     "to_table": "programs that read tables",
+    "undrop_table": "programs of the SDK",
     "unreadable_tables": "programs of the SDK",
     "wait_for_state_change": "grpc.aio",
 }

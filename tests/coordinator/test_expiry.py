@@ -1,4 +1,4 @@
-"""The owner removes partitions that are past their time by itself, and never by a clock that nobody confirms (rule D9)."""
+"""The owner removes partitions that are past their time by itself, and never by a clock that nobody confirms (rule D10)."""
 
 import asyncio
 from pathlib import Path

@@ -123,11 +123,12 @@ class Ownerships:
         self._state.owned[table] = owned
         began()
         self._state.adoptions.refuse_adoption(table)
-        expiry = asyncio.create_task(self._expiry(table, owned).run())
         try:
-            await owned.run()
+            async with asyncio.TaskGroup() as tasks:
+                expiry = tasks.create_task(self._expiry(table, owned).run())
+                await owned.run()
+                expiry.cancel()
         finally:
-            expiry.cancel()
             del self._state.owned[table]
         return owned.ended_by_request
 

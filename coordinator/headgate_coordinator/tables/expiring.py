@@ -1,4 +1,4 @@
-"""Removes the partitions of an owned table that are past their time, as an operator's truncation does, at an interval (D9)."""
+"""Removes the partitions of an owned table that are past their time, as an operator's truncation does, at an interval (D10)."""
 
 from collections.abc import Callable
 
