@@ -9,7 +9,15 @@ import pytest
 from headgate_tables.commitlog.bodies import Commit, Created, Dead, Offsets, Reserve, SlotKind
 from headgate_tables.commitlog.folds import decode_fold, encode_fold
 from headgate_tables.commitlog.log_format import LogFormat
-from headgate_tables.commitlog.records import ChannelRecord, Channels, DropRecord, OwnerProcess, Savepoint, encode_derived
+from headgate_tables.commitlog.records import (
+    ChannelRecord,
+    Channels,
+    DropRecord,
+    GraceRecord,
+    OwnerProcess,
+    Savepoint,
+    encode_derived,
+)
 from headgate_tables.commitlog.slot import Body, Slot, decode_slot, hash_of
 from headgate_tables.commitlog.state import LogState
 from headgate_tables.commitlog.times import TimeGenerator, TimesAhead, format_time
@@ -104,6 +112,7 @@ def test_a_fold_gives_back_all_that_the_state_holds() -> None:
         restored=THIRD,
         stuck={"p/f": {"aside": True}},
         ahead=TimesAhead(FOURTH, 1_000),
+        grace=GraceRecord(FOURTH, "ann", 2_000),
         dropped=DropRecord(FOURTH, "ann"),
         folded=7,
     )
