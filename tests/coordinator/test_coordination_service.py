@@ -143,12 +143,12 @@ async def test_the_lags_of_channels_are_those_of_the_last_heartbeats(tmp_path: P
         await one.order(T, "attach")
         await other.order(T, "attach")
         one.send(heartbeat=wire.Heartbeat(loads=[wire.Load(table=T, uncommitted_bytes=10, lags={"a": 7, "b": 3})]))
-        assert (await coordinator.until(T, lag=7)).waiting_seconds > 0
+        await coordinator.until(T, lag=7, waiting_seconds=lambda seconds: seconds > 0)
         other.send(heartbeat=wire.Heartbeat(loads=[wire.Load(table=T, uncommitted_bytes=10, lags={"c": 9})]))
         await coordinator.until(T, lag=9)
         one.send(heartbeat=wire.Heartbeat(loads=[wire.Load(table=T, uncommitted_bytes=0)]))
         other.send(heartbeat=wire.Heartbeat(loads=[wire.Load(table=T, uncommitted_bytes=0)]))
-        assert (await coordinator.until(T, lag=0)).waiting_seconds == 0
+        await coordinator.until(T, lag=0, waiting_seconds=0)
 
 
 @pytest.mark.parametrize(

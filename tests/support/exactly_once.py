@@ -17,8 +17,10 @@ this holds for each of the two channels, there with a row's place among those th
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from tempfile import TemporaryDirectory
 
 import duckdb
 import pyarrow as pa
@@ -29,6 +31,7 @@ from support.journal import History
 from support.workload import SCHEMA, Workload
 
 SHOWN = 20
+MEMORY = "3GB"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +94,7 @@ def read_merged(url: str, options: Mapping[str, str] | None = None) -> pa.Table:
 
 def check_log(entries: pa.Table, histories: Sequence[History], workload: Workload, *, drop_beaten: bool = True) -> Report:
     """``entries`` as of ``committed_log``."""
-    with duckdb.connect() as db:
+    with _database() as db:
         _load(db, entries, histories, workload)
         absent = db.execute("SELECT count(*) FROM absent").fetchone()
         report = Report(entries=entries.num_rows)
@@ -103,10 +106,18 @@ def check_log(entries: pa.Table, histories: Sequence[History], workload: Workloa
 
 def check_merged(merged: pa.Table, entries: pa.Table, histories: Sequence[History], workload: Workload) -> list[Anomaly]:
     """``merged``: SCHEMA, as a reader gives it."""
-    with duckdb.connect() as db:
+    with _database() as db:
         _load(db, entries, histories, workload)
         db.register("merged", merged)
         return _found(db, "merged", _ordered(_MERGED, workload))
+
+
+@contextmanager
+def _database() -> Iterator[duckdb.DuckDBPyConnection]:
+    """Millions of rows are judged on disk."""
+    with TemporaryDirectory() as spilled, duckdb.connect(config={"temp_directory": spilled, "memory_limit": MEMORY}) as db:
+        db.execute("SET threads = 2")
+        yield db
 
 
 def _ordered(query: str, workload: Workload) -> str:
@@ -120,7 +131,6 @@ def _found(db: duckdb.DuckDBPyConnection, kind: str, query: str) -> list[Anomaly
 
 def _load(db: duckdb.DuckDBPyConnection, entries: pa.Table, histories: Sequence[History], workload: Workload) -> None:
     """Tables ``sent`` (by attempt), ``plan`` (every number that was sent, with what it does) and ``log`` (entries by number)."""
-    db.execute("SET threads = 2")
     db.execute("CREATE TABLE sent (producer VARCHAR, attempt INT, committed BIGINT, last BIGINT)")
     db.execute("CREATE TABLE known (producer VARCHAR, channel VARCHAR, committed BIGINT)")
     db.execute("CREATE TABLE kept (producer VARCHAR, number BIGINT, place BIGINT)")

@@ -61,10 +61,11 @@ class Client:
         return found
 
     async def until(self, table: str, **wanted: Any) -> api.TableStatus:
-        """Waits until the table's status has these values."""
+        """Waits until the table's status has these values, all in one answer; a function says whether a value will do."""
         while True:
             status = await self.status(table)
-            if all(getattr(status, name) == value for name, value in wanted.items()):
+            values = {name: getattr(status, name) for name in wanted}
+            if all(wish(values[name]) if callable(wish) else values[name] == wish for name, wish in wanted.items()):
                 return status
             await asyncio.sleep(0.02)
 

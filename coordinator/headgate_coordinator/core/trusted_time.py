@@ -35,6 +35,11 @@ class ClockStatus:
     witnessed: bool
     alarm: str
 
+    @property
+    def fit_to_delete(self) -> bool:
+        """Whether data may be deleted because a time is over: another clock agrees now, and none has jumped lately."""
+        return self.witnessed and not self.alarm
+
 
 class TrustedTime:
     """The witnesses of one process, by name. Wall times are ms since the epoch, ``at`` is monotonic, in seconds.

@@ -245,7 +245,10 @@ class Elections:
         """
         clock = self._world.clock
         others = {holder.name for holder in self._state.coordinators} - {self._leases.own.name}
-        while self._serving and others and not await self._renew():
+        if not self._serving or not others or await self._renew():
+            return
+        _log.info("redis does not answer, so nobody could take over: tables go on here until it does", tables=list(self._serving))
+        while self._serving and not await self._renew():
             if clock.monotonic() - began >= self._settings.drain_timeout:
                 return
             await clock.sleep(AGAIN_S)

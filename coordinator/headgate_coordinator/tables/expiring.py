@@ -64,13 +64,12 @@ class Expiry:
         self._note(table.name, done)
 
     def _trusts_clock(self, table: Table) -> bool:
-        """A clock that is ahead would expire everything. So another one has to agree now, and none have jumped lately."""
+        """A clock that is ahead would expire everything."""
         status = self._guard.status()
-        trusted = status.witnessed and not status.alarm
-        if not trusted:
+        if not status.fit_to_delete:
             why = status.alarm or "no other clock agrees with this one"
             _log.warning("partitions are not expired", table=table.name, why=why)
-        return trusted
+        return status.fit_to_delete
 
     def _note(self, name: str, done: ExpireResult) -> None:
         self._metrics.expired_partitions.inc(len(done.expired))

@@ -179,17 +179,15 @@ class TableStorage:
         After an error the table may be dropped already; the next one to open it goes on.
         """
         place = self._catalog.entry(name).place
-        self._kept.pop(name, None)
+        self._kept.pop(name, None)  # whatever the drop raises, it may have happened
         done = table.drop(by, grace_ms=grace_ms)
-        self._kept.pop(name, None)
         if not done.until:
             self._forget(place, done)
         return done
 
     def _end_grace(self, found: InGrace, address: str) -> None:
         """Deletes a table whose grace time is over by a clock that is trusted (rule D9). Raises TableDroppedError when it has."""
-        clock = self._guard.status()
-        if not clock.witnessed or clock.alarm or self._guard.now_ms() < found.grace.until:
+        if not self._guard.status().fit_to_delete or self._guard.now_ms() < found.grace.until:
             return
         with self._open_listed(found.name, address, in_grace=True)[0] as table:
             place = self._catalog.entry(found.name).place

@@ -205,8 +205,8 @@ class CommitLog:
             self._unpublished.publish_own(slot)
         return time
 
-    def drop(self, body: ServiceBody) -> None:
-        """Wins a slot that drops the table, or brings it back (rules D5, D9). Publishes nothing.
+    def win_end(self, body: ServiceBody) -> None:
+        """Wins a slot that ends the table, for good or for a grace time, or brings it back (rules D5, D9). Publishes nothing.
 
         Raises TableDroppedError when the table was dropped before, DeposedError, OutcomeUnknownError, and as ``fence``.
         """

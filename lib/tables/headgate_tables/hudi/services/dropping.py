@@ -71,10 +71,10 @@ class _Table:
 
 
 def drop(store: Store, log: CommitLog, clock: Clock, by: str) -> DropResult:
-    """Wins the DROP slot and deletes the table's files. Raises as ``CommitLog.drop``; after another error the table is dropped,
-    and ``finish`` goes on.
+    """Wins the DROP slot and deletes the table's files. Raises as ``CommitLog.win_end``; after another error the table is
+    dropped, and ``finish`` goes on.
     """
-    log.drop(TableDropped(by=by))
+    log.win_end(TableDropped(by=by))
     if log.state.dropped is None:
         raise AssertionError("a DROP slot was won and drops nothing")
     return _remove(store, log.state, clock, log.state.dropped)
@@ -86,7 +86,7 @@ def begin_grace(log: CommitLog, clock: Clock, by: str, grace_ms: int) -> DropRes
     """
     log.fence()
     if _grace_of(log) is None:
-        log.drop(GraceChanged(by=by, until=clock.now_ms() + grace_ms))
+        log.win_end(GraceChanged(by=by, until=clock.now_ms() + grace_ms))
     grace = _grace_of(log)
     if grace is None:
         raise AssertionError("a GRACE slot was won and begins nothing")
@@ -100,7 +100,7 @@ def undrop(log: CommitLog, by: str) -> bool:
     log.fence()
     if _grace_of(log) is None:
         return False
-    log.drop(GraceChanged(by=by, until=0))
+    log.win_end(GraceChanged(by=by, until=0))
     return True
 
 
@@ -114,6 +114,7 @@ def drop_expired(store: Store, log: CommitLog, clock: Clock, now_ms: int) -> Dro
 
 
 def _grace_of(log: CommitLog) -> GraceRecord | None:
+    """Asked again after a call that changes the state: the type checker would take an attribute for what it was."""
     return log.state.grace
 
 
