@@ -67,6 +67,7 @@ def test_a_partition_expires_when_its_newest_file_is_as_old_as_the_setting_says(
         group("old", NOON, NOON - 90 * DAY),
         group("new", NOON - 90 * DAY),
         group("new", NOON + 1),
+        group("new", NOON - 60 * DAY),
         group("based", base=NOON - 5),
     ]
     assert last_writes(groups, nothing) == {"old": NOON, "new": NOON + 1, "based": NOON - 5}
