@@ -71,7 +71,7 @@ TWINS: Mapping[str, str] = {
     **dict.fromkeys(("Channel", "Headgate", "Readable", "ReadableByName", "Receipt", "StoredTable"), _FORMS),
     **dict.fromkeys(("Barrier", "Entry", "Hold", "Membership", "Refusal", "RunningAttempt", "Tally", "Writer"), _ENDS),
     **dict.fromkeys(("FixCall", "RangeGoneError", "RetryLater", "SchemaError", "TooLargeError"), _ERROR),
-    **dict.fromkeys(("TableDroppedError", "TableExistsError"), _ERROR),
+    **dict.fromkeys(("TableDroppedError", "TableExistsError", "TableRenamedError"), _ERROR),
     **dict.fromkeys(("Backoff", "Clock", "Ids", "System", "SystemClock", "SystemIds"), _OUTSIDE),
     "Alteration": "what a caller wants to change, and what the SDK says that it changed",
     "Restore": "the slot, and what the SDK says that it undid",

@@ -48,7 +48,8 @@ class Coordinator:
         schema = pa.schema([("id", pa.string())])
         self.storage.create(NewTable("t", schema, ["id"], [], None, 1, False, False, 0))
         table, _ = self.storage.open_owned("t", "here:1")
-        assert self.storage.drop("t", table, "ann", WEEK_MS).until
+        assert self.storage.endings.drop("t", table, "ann", WEEK_MS).until
+        self.storage.note_change("t")
 
     def confirm(self) -> None:
         """A witness shows what the wall clock shows."""

@@ -55,6 +55,7 @@ def test_every_error_of_the_tables_keeps_what_the_caller_can_do(kind: type[table
         tables_errors.OptionError,
         tables_errors.OtherDefinitionError,
         tables_errors.RangeGoneError,
+        tables_errors.TableRenamedError,
         tables_errors.TableDroppedError,  # says when and by whom, and no address (``tombstone.dropped_error``)
     )
     assert (SECRET in told.message) == (issubclass(kind, told_as_they_are) or kind is tables_errors.FixCall)

@@ -15,6 +15,7 @@ def open_on(
     take_over: bool = False,
     metadata_table: MetadataTable = "refuse",
     owner: OwnerProcess | None = None,
+    name: str = "",
 ) -> hudi.Table:
     """As ``open_table``, but on ``store`` instead of one that is made of a URL."""
-    return hudi.Table(Opened(store, system or System.real(), owner, take_over=take_over), metadata_table)
+    return hudi.Table(Opened(store, system or System.real(), owner, take_over=take_over, called=name), metadata_table)

@@ -36,9 +36,12 @@ async def check_identity(table: str, wanted: str, attached: str, coordinators: I
     )
 
 
+_NO_TABLE = (errors_pb2.CODE_TABLE_NOT_FOUND, errors_pb2.CODE_TABLE_DROPPED, errors_pb2.CODE_TABLE_RENAMED)
+
+
 async def find_refusal(table: str, coordinators: Iterable[grpc.aio.Channel]) -> errors_pb2.Error | None:
-    """Returns why the table takes no rows: it does not exist, was dropped, or is quarantined. None if it may take rows, or no
-    coordinator answers.
+    """Returns why the table takes no rows: it does not exist, was dropped or renamed, or is quarantined. None if it may take
+    rows, or no coordinator answers.
     """
     for channel in coordinators:
         tables = TableServiceStub(channel)
@@ -47,7 +50,7 @@ async def find_refusal(table: str, coordinators: Iterable[grpc.aio.Channel]) -> 
             status = await tables.Status(tables_pb2.StatusRequest(table=table), timeout=ANSWER_S)
         except grpc.aio.AioRpcError as failed:
             error = from_call(failed)
-            if error.code in (errors_pb2.CODE_TABLE_NOT_FOUND, errors_pb2.CODE_TABLE_DROPPED):
+            if error.code in _NO_TABLE:
                 return error
             continue
         except asyncio.CancelledError:

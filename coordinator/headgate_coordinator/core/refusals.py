@@ -42,6 +42,11 @@ DROPPING = Refusal(
     "an operator drops the table",
     "Open the channel again: the answer says whether the table is dropped.",
 )
+RENAMING = Refusal(
+    "CODE_MOVED",
+    "an operator renames the table",
+    "Open the channel again: the answer says what the table is called now.",
+)
 NOT_RECORDED = Refusal(
     "CODE_UNAVAILABLE", "the table's storage did not take the channel's record", "Open the channel again in a moment."
 )

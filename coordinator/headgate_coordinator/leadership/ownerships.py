@@ -25,7 +25,14 @@ from headgate_coordinator.tables.service_policy import ServicePolicy
 from headgate_coordinator.tables.storage import TableStorage
 from headgate_runtime.world import World
 from headgate_tables.backoff import Backoff
-from headgate_tables.errors import DeposedError, OperatorNeeded, TableDroppedError, TableInGraceError, TablesError
+from headgate_tables.errors import (
+    DeposedError,
+    OperatorNeeded,
+    TableDroppedError,
+    TableInGraceError,
+    TableRenamedError,
+    TablesError,
+)
 from headgate_tables.face.definition import Definition
 from headgate_tables.face.owner import Table
 
@@ -75,8 +82,8 @@ class Ownerships:
         )
 
     async def serve(self, table: str, owned: Callable[[], None]) -> bool:
-        """Owns the table again and again, until it is drained, cancelled, dropped, or another coordinator's. Returns whether it
-        was dropped.
+        """Owns the table again and again, until it is drained, cancelled, dropped, renamed, or another coordinator's. Returns
+        whether it was dropped or renamed.
 
         ``owned`` is called at the beginning of each ownership.
         """
@@ -89,7 +96,7 @@ class Ownerships:
                 if trouble is None or (isinstance(trouble, DeposedError) and not await self._is_ours(table)):
                     return False
                 in_grace = isinstance(trouble, TableInGraceError)
-                if isinstance(trouble, TableDroppedError) and not in_grace:
+                if isinstance(trouble, TableDroppedError | TableRenamedError) and not in_grace:
                     return True
                 if isinstance(trouble, OperatorNeeded):  # while a folder is being deleted, the rest of it looks like damage
                     trouble = await self._blocking(lambda: self._storage.why_gone(table)) or trouble

@@ -19,9 +19,10 @@ from headgate_tables.face.results import DropResult
 _T = TypeVar("_T")
 
 
-def _check_uuid(definition: Definition, uuid: str) -> None:
+def check_uuid(definition: Definition, uuid: str) -> None:
+    """Raises OptionError when the definition is of another table than is meant."""
     if str(definition.table_uuid) != uuid:
-        raise OptionError("another table has this name now", fix="Look at it, and drop it if you mean it.")
+        raise OptionError("another table has this name now", fix="Look at it, and call again if you mean it.")
 
 
 class Blocking(Protocol):
@@ -48,8 +49,8 @@ class Drops:
             raise self._not_now(name) from None
         except (NotATableError, OptionError) as error:
             # It may be this very table, dropped by a call of which the answer was lost.
-            before = await self._blocking(lambda: self._storage.dropped(name))
-            if before is not None and before.table == request.table_uuid:
+            before = await self._blocking(lambda: self._storage.endings.former(name))
+            if before is not None and before.table == request.table_uuid and not before.renamed:
                 return answers.dropped_before(before)
             if not isinstance(error, TableDroppedError) or name not in await self._blocking(self._storage.table_names):
                 raise
@@ -86,7 +87,7 @@ class Drops:
 
         def check(table: Table) -> None:
             if table.definition is not None:  # what another program made cannot be dropped, and says so
-                _check_uuid(table.definition, uuid)
+                check_uuid(table.definition, uuid)
 
         def plan(table: Table) -> DropResult:
             check(table)
@@ -94,7 +95,10 @@ class Drops:
 
         def drop(table: Table) -> DropResult:
             check(table)
-            return self._storage.drop(name, table, caller, request.grace_ms)
+            try:
+                return self._storage.endings.drop(name, table, caller, request.grace_ms)
+            finally:  # after an error it may be dropped as well
+                self._storage.note_change(name)
 
         if (owned := self._state.owned.get(name)) is not None:
             # Checked first: a request for another table must not end channels.
@@ -107,7 +111,7 @@ class Drops:
             found = await self._state.adoptions.request_adoption(name, plan if plan_only else drop)
         else:
             described = await self._blocking(lambda: self._storage.describe(name))
-            _check_uuid(described.definition, uuid)
+            check_uuid(described.definition, uuid)
             raise RpcError(self._state.not_served_error(name))
         if not plan_only:
             self._changed.set()

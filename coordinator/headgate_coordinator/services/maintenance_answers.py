@@ -9,7 +9,7 @@ from headgate_coordinator.core.operations import PlanOutcome
 from headgate_coordinator.core.stuck_slices import StuckLoad
 from headgate_proto.api.v1 import maintenance_pb2 as api
 from headgate_runtime.descriptions import describe
-from headgate_tables.catalog import DroppedTable
+from headgate_tables.catalog import FormerTable
 from headgate_tables.face.altering import AlterResult
 from headgate_tables.face.log import parse_time
 from headgate_tables.face.operation import Operation, Plan
@@ -91,7 +91,7 @@ def dropped(done: DropResult) -> api.DropResponse:
     )
 
 
-def dropped_before(found: DroppedTable) -> api.DropResponse:
+def dropped_before(found: FormerTable) -> api.DropResponse:
     """Answers with a drop that was done before, and of which no more is known."""
     return api.DropResponse(dropped_ms=parse_time(found.drop.time), principal=found.drop.by)
 

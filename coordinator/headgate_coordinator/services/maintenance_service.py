@@ -12,17 +12,15 @@ from headgate_coordinator.core.refusals import ADOPTED, RESTORED
 from headgate_coordinator.leadership.coordinator_state import CoordinatorState
 from headgate_coordinator.services import maintenance_answers as answers
 from headgate_coordinator.services.alterations import Alterations, read_alteration, read_columns
-from headgate_coordinator.services.drops import Drops
 from headgate_coordinator.services.following import follow_plans
+from headgate_coordinator.services.lives import LivesService, log_request
 from headgate_coordinator.services.operator_errors import answered, refused, says_nothing
-from headgate_coordinator.services.storage_calls import StorageCalls
 from headgate_coordinator.services.truncations import read_partitions, truncate
 from headgate_coordinator.tables.committer import stuck_loads
 from headgate_coordinator.tables.owned_table import OwnedTable
 from headgate_coordinator.tables.storage import TableStorage
 from headgate_proto.api.v1 import errors_pb2
 from headgate_proto.api.v1 import maintenance_pb2 as api
-from headgate_proto.api.v1 import maintenance_pb2_grpc as rpc
 from headgate_runtime.errors import RpcError, rpc_error
 from headgate_runtime.grpc_server import principal
 from headgate_runtime.world import Clock
@@ -38,7 +36,7 @@ _SLICE_WORK: Final = {"set_aside": "set a slice aside", "readmit": "readmit a sl
 """Names of requests in logs, by the field that is set."""
 
 
-class MaintenanceService(StorageCalls, rpc.MaintenanceServiceServicer):
+class MaintenanceService(LivesService):
     """Of the tables that this coordinator owns; adopts others, too."""
 
     def __init__(
@@ -116,7 +114,7 @@ class MaintenanceService(StorageCalls, rpc.MaintenanceServiceServicer):
         name = request.table
         if request.future_times:
             return await self._accept_future_times(request, principal(context))
-        _log_request(
+        log_request(
             principal(context),
             name,
             "adopt",
@@ -152,7 +150,7 @@ class MaintenanceService(StorageCalls, rpc.MaintenanceServiceServicer):
     async def _accept_future_times(self, request: api.AdoptRequest, caller: str) -> api.AdoptResponse:
         """Accepts times in the future. Channels stay open: checkpoints wait meanwhile, and go on."""
         name = request.table
-        _log_request(caller, name, "acceptance of times in the future")
+        log_request(caller, name, "acceptance of times in the future")
         if request.buckets or request.roll_back or request.remove_metadata_table:
             raise rpc_error(
                 errors_pb2.CODE_INVALID_ARGUMENT,
@@ -247,24 +245,6 @@ class MaintenanceService(StorageCalls, rpc.MaintenanceServiceServicer):
 
         return await answered(owned.call_table(call))
 
-    async def Drop(
-        self, request: api.DropRequest, context: ServicerContext[api.DropRequest, api.DropResponse]
-    ) -> api.DropResponse:
-        name, caller = request.table, principal(context)
-        _log_request(caller, name, "drop", table_uuid=request.table_uuid, plan_only=request.plan_only, grace_ms=request.grace_ms)
-        if not request.table_uuid:
-            raise rpc_error(
-                errors_pb2.CODE_INVALID_ARGUMENT, "the drop does not say which table it means", "Send the `table_uuid`, too."
-            )
-        return await answered(Drops(self._state, self._storage, self._blocking, self._created).answer(request, caller))
-
-    async def Undrop(
-        self, request: api.UndropRequest, context: ServicerContext[api.UndropRequest, api.UndropResponse]
-    ) -> api.UndropResponse:
-        _log_request(principal(context), request.table, "undrop")
-        drops = Drops(self._state, self._storage, self._blocking, self._created)
-        return await answered(drops.bring_back(request.table, principal(context)))
-
     async def ListChannels(
         self, request: api.ListChannelsRequest, context: ServicerContext[api.ListChannelsRequest, api.ListChannelsResponse]
     ) -> api.ListChannelsResponse:
@@ -274,7 +254,7 @@ class MaintenanceService(StorageCalls, rpc.MaintenanceServiceServicer):
 
     async def _owner(self, table: str, caller: str, what: str, **details: object) -> OwnedTable:
         """Returns the table. Raises RpcError if it is not owned here."""
-        _log_request(caller, table, what, **details)
+        log_request(caller, table, what, **details)
         owned = self._state.owned.get(table)
         if owned is None:
             raise RpcError(await self._why_not_here(table))
@@ -288,10 +268,6 @@ class MaintenanceService(StorageCalls, rpc.MaintenanceServiceServicer):
             return self._state.not_served_error(table)
         await answered(self._blocking(lambda: self._storage.describe(table)))
         return self._state.not_served_error(table)
-
-
-def _log_request(caller: str, table: str, what: str, **details: object) -> None:
-    _log.info("request of an operator", table=table, request=what, principal=caller, **details)
 
 
 def _plan(table: Table) -> list[Plan]:

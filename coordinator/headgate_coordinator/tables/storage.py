@@ -9,17 +9,24 @@ import structlog
 from headgate_coordinator.settings import CoordinatorSettings
 from headgate_coordinator.tables.committer import forget_idle_channels
 from headgate_coordinator.tables.described import DescribedTable, InGrace, Listed, NewTable
+from headgate_coordinator.tables.endings import Endings
 from headgate_coordinator.tables.grace import NamedInGraceError, check_grace
 from headgate_coordinator.tables.guarded_clock import GuardedClock
 from headgate_coordinator.tables.work import RunService
 from headgate_runtime.world import World
-from headgate_tables.catalog import Catalog, DroppedTable, check_name
-from headgate_tables.errors import NotATableError, TableDroppedError, TableGoneError, TablesError, UnsupportedTableError
+from headgate_tables.catalog import Catalog, check_name
+from headgate_tables.errors import (
+    NotATableError,
+    TableDroppedError,
+    TableGoneError,
+    TableRenamedError,
+    TablesError,
+    UnsupportedTableError,
+)
 from headgate_tables.face.definition import Definition
-from headgate_tables.face.log import DropRecord, OwnerProcess
+from headgate_tables.face.log import OwnerProcess
 from headgate_tables.face.owner import Table
-from headgate_tables.face.results import DropResult
-from headgate_tables.opening import DEFAULT_TABLE_VERSION, create_table, finish_drop, open_table
+from headgate_tables.opening import DEFAULT_TABLE_VERSION, create_table, open_table
 from headgate_tables.system import System
 
 DEFAULT_BUCKETS = 8
@@ -40,7 +47,10 @@ class _Kept(NamedTuple):
 
 
 class TableStorage:
-    """Every method raises TablesError. Definitions are kept for DESCRIBED_S: adoptions and overwrites are rare."""
+    """Every method raises TablesError. Definitions are kept for DESCRIBED_S: adoptions and overwrites are rare.
+
+    ``endings``: of the tables' names.
+    """
 
     def __init__(self, settings: CoordinatorSettings, world: World, system: System, guard: GuardedClock) -> None:
         self._options = settings.storage_options
@@ -49,6 +59,7 @@ class TableStorage:
         self._guard = guard
         self._system = replace(system, clock=guard)
         self._catalog = Catalog(settings.store, self._options, self._system)
+        self.endings = Endings(self._catalog, self._options, self._system, guard)
         self._kept: dict[str, _Kept] = {}
 
     def table_names(self) -> list[str]:
@@ -98,7 +109,7 @@ class TableStorage:
                 described.append(self._described(name, place))
             except NamedInGraceError as error:
                 in_grace.append(error.found)
-            except TableDroppedError:
+            except (TableDroppedError, TableRenamedError):
                 continue
             except TablesError as error:
                 _log.warning("a table cannot be described", table=name, error=str(error))
@@ -114,12 +125,13 @@ class TableStorage:
         """
         check_name(wanted.name)
         listed = wanted.name in self._catalog.names()
+        name = wanted.name
         if listed:
-            url, place = self._where_listed(wanted.name)
+            url, place, name = self._where_listed(wanted.name)
         else:
             place = self._catalog.place_of_new(wanted.name)
             url = self._url_of_new(place)
-        before = self._catalog.dropped(wanted.name)
+        before = self._catalog.former(wanted.name)
         table = create_table(
             url,
             wanted.schema,
@@ -127,7 +139,7 @@ class TableStorage:
             record_key=wanted.record_key,
             partition_by=wanted.partition_by,
             ordering=wanted.ordering,
-            name=wanted.name,
+            name=name,
             hive_style=wanted.hive_style,
             table_version=wanted.table_version or DEFAULT_TABLE_VERSION,
             exist_ok=wanted.exist_ok or not listed,
@@ -142,10 +154,11 @@ class TableStorage:
     def open_owned(self, name: str, address: str, adoption: RunService | None = None) -> tuple[Table, Definition]:
         """Opens and fences the table. ``address``: where programs that find the table owned can connect.
 
-        ``adoption``: a request to run before the table is owned. Raises TableDroppedError for a table that was dropped, after all
-        that is left of it is deleted.
+        ``adoption``: a request to run before the table is owned. Raises TableRenamedError for a table with another name now,
+        TableDroppedError for one that was dropped, after all that is left of it is deleted.
         """
         try:
+            self.endings.settle(name)
             if adoption is not None:
                 self._adopt(name, address, adoption)
             table, place = self._open_listed(name, address)
@@ -153,7 +166,7 @@ class TableStorage:
             self._end_grace(error.found, address)
             raise
         except TableDroppedError:
-            self.finish_drop(name)
+            self.endings.finish_drop(name)
             raise
         described = self._keep(table, name, place)
         table.own()
@@ -172,48 +185,11 @@ class TableStorage:
         with self._open_listed(name)[0] as table:
             return call(table)
 
-    def drop(self, name: str, table: Table, by: str, grace_ms: int = 0) -> DropResult:
-        """Drops a table, from its owner's handle or one that may own it, and its entry (rule D5). Blocks until all is deleted;
-        with ``grace_ms`` nothing is (rule D9).
-
-        After an error the table may be dropped already; the next one to open it goes on.
-        """
-        place = self._catalog.entry(name).place
-        self._kept.pop(name, None)  # whatever the drop raises, it may have happened
-        done = table.drop(by, grace_ms=grace_ms)
-        if not done.until:
-            self._forget(place, done)
-        return done
-
     def _end_grace(self, found: InGrace, address: str) -> None:
-        """Deletes a table whose grace time is over by a clock that is trusted (rule D9). Raises TableDroppedError when it has."""
-        if not self._guard.status().fit_to_delete or self._guard.now_ms() < found.grace.until:
-            return
-        with self._open_listed(found.name, address, in_grace=True)[0] as table:
-            place = self._catalog.entry(found.name).place
-            if (done := table.drop_expired(self._guard.now_ms())) is not None:
-                self._forget(place, done)
-                _log.info("the grace time of a dropped table is over: it is deleted", table=found.name, files=done.files)
-                raise TableDroppedError(f"the table was {found.grace.describe()}", fix="Create a new one of this name.")
-
-    def finish_drop(self, name: str) -> None:
-        """Deletes what is left of a dropped table. Does nothing when nothing is left. Raises TablesError: some is left, still."""
-        self._kept.pop(name, None)
-        try:
-            entry = self._catalog.entry(name)
-        except NotATableError:
-            return
-        done = finish_drop(entry.url, storage_options=self._options, system=self._system)
-        if done is not None:
-            self._forget(entry.place, done)
-            _log.info("a dropped table is deleted", table=name, dropped=done.time, by=done.by, left=done.left_count)
-
-    def dropped(self, name: str) -> DroppedTable | None:
-        """Returns the newest dropped table of this name, whose files are deleted; None when there is none."""
-        return self._catalog.dropped(name)
-
-    def _forget(self, place: str, done: DropResult) -> None:
-        self._catalog.forget(place, DroppedTable(done.table, done.epoch, DropRecord(done.time, done.by)))
+        """Raises TableDroppedError when it has deleted the table."""
+        if self.endings.is_over(found):
+            with self._open_listed(found.name, address, in_grace=True)[0] as table:
+                self.endings.end_grace(found, table)
 
     def adopt_new(self, name: str, address: str, call: Callable[[Table], _T]) -> _T:
         """Adopts a table under the store's root that has no entry: runs ``call`` on it, then adds its entry.
@@ -235,15 +211,15 @@ class TableStorage:
         with table:
             adoption.run(table)
 
-    def _where_listed(self, name: str) -> tuple[str, str]:
-        """Returns the url of a table with an entry, and the place of the entry."""
+    def _where_listed(self, name: str) -> tuple[str, str, str]:
+        """Returns the url of a table with an entry, the place of the entry, and the name with which the table was made (D11)."""
         try:
             table, place = self._open_listed(name)
         except NamedInGraceError:
             raise
         except TableDroppedError as error:
             raise TableDroppedError(f"{error.message}, and its files are still being deleted", fix=error.fix) from error
-        return table.url, place
+        return table.url, place, table.definition.name if table.definition is not None else name
 
     def why_gone(self, name: str) -> TableGoneError | None:
         """Returns the error if the folder of a table with an entry is gone. Returns None for any other error of the table."""
@@ -263,7 +239,7 @@ class TableStorage:
         """
         place, url, _ = self._catalog.entry(name)
         try:
-            table = self._open(url, address)
+            table = self._open(url, address, name)
         except TableDroppedError:
             raise
         except NotATableError as error:
@@ -276,9 +252,9 @@ class TableStorage:
             check_grace(table, name)
         return table, place
 
-    def _open(self, url: str, address: str) -> Table:
+    def _open(self, url: str, address: str, name: str = "") -> Table:
         owner = OwnerProcess("cluster", self._system.host, self._system.pid, address) if address else None
-        return open_table(url, storage_options=self._options, system=self._system, owner=owner)
+        return open_table(url, storage_options=self._options, system=self._system, owner=owner, name=name)
 
     def _keep(self, table: Table, name: str, place: str) -> DescribedTable:
         """Describes the table, and keeps that for DESCRIBED_S."""

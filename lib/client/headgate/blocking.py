@@ -275,19 +275,20 @@ class Table(ReadableByName):
 
     def drop(self, *, grace: timedelta | None = None, plan_only: bool = False) -> TableDrop:
         """Deletes the table, for good, savepoints too: ``hg.table("orders").drop()``. ``plan_only``: returns what would go. Files
-        stay for ``grace=timedelta(days=7)``, in which ``hg.undrop_table("orders")`` brings it back.
-
-        Its channels end with TableDroppedError. Files in its folder that are not the table's stay, and ``left`` names them. A new
-        table of the name may follow at once; this object never drops that one. Needs the right admin. Raises InvalidArgumentError
-        when another table has the name now.
+        stay for ``grace=timedelta(days=7)``, in which ``hg.undrop_table("orders")`` brings it back. Its channels end with
+        TableDroppedError. Files of others in its folder stay: ``left``. This object never drops a new table of the name: that
+        raises InvalidArgumentError. Needs the right admin.
         """
         return self._thread.run(self._core.drop(grace=grace, plan_only=plan_only))
 
-    def configure(self, settings: Mapping[str, str] | None = None, *, unset: Sequence[str] = ()) -> dict[str, str]:
-        """Changes settings of the table, and returns all; without an argument it only returns them.
-
-        ``orders.configure({"hoodie.compact.inline.max.delta.commits": "10"})``. Raises InvalidArgumentError.
+    def rename(self, to: str) -> None:
+        """Gives the table another name: ``orders.rename("sales.orders")``. Rows, channels, their offsets and the folder stay;
+        producers of the old name get TableRenamedError. Needs the rights admin, and create on ``to``. Raises TableExistsError.
         """
+        self._thread.run(self._core.rename(to))
+
+    def configure(self, settings: Mapping[str, str] | None = None, *, unset: Sequence[str] = ()) -> dict[str, str]:
+        """Changes settings, and returns all: ``orders.configure({"headgate.evolve": "add"})``. Raises InvalidArgumentError."""
         return self._thread.run(self._core.configure(settings, unset=unset))
 
     def channels(self, prefix: str = "") -> list[ChannelSummary]:

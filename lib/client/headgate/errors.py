@@ -16,7 +16,8 @@ HeadgateError
 │   ├── TooLargeError                one row or batch exceeds the limit of a message
 │   ├── QuotaError                   a quota of the principal is used up; the message names it
 │   ├── TableNotFoundError
-│   │   └── TableDroppedError            there was one; the message says when it was dropped, and by whom
+│   │   ├── TableDroppedError            there was one; the message says when it was dropped, and by whom
+│   │   └── TableRenamedError            it has another name now, which the message says
 │   ├── RangeGoneError               the past that a scan asks for was cleaned away; the message names what is left
 │   ├── TableExistsError
 │   └── ClosedError                  the connection or channel is closed
@@ -187,6 +188,10 @@ class TableDroppedError(TableNotFoundError):
     """The table was dropped; the message says when, and by whom. Its rows are gone; a new table of its name is another one."""
 
 
+class TableRenamedError(TableNotFoundError):
+    """The table has another name now, which the message says. Open its channels by the new name; they go on at their offsets."""
+
+
 class RangeGoneError(FixCall):
     """The past that a scan asks for was archived or cleaned away; the message names the oldest point that is left."""
 
@@ -256,6 +261,7 @@ _BY_CODE: dict[int, type[HeadgateError]] = {
     wire.CODE_QUOTA: QuotaError,
     wire.CODE_TABLE_NOT_FOUND: TableNotFoundError,
     wire.CODE_TABLE_DROPPED: TableDroppedError,
+    wire.CODE_TABLE_RENAMED: TableRenamedError,
     wire.CODE_TABLE_EXISTS: TableExistsError,
     wire.CODE_CHANNEL_TAKEN_OVER: ChannelTakenOverError,
     wire.CODE_CHANNEL_FORBIDDEN: ChannelForbiddenError,

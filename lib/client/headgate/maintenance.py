@@ -117,6 +117,10 @@ class Maintenance:
         request = api.DropRequest(table=self._table, table_uuid=table_uuid, plan_only=plan_only, grace_ms=grace_ms)
         return await self._call(lambda stub: stub.Drop, request)
 
+    async def rename(self, table_uuid: str, to: str) -> None:
+        """Gives the table of this name and id another name."""
+        await self._call(lambda stub: stub.Rename, api.RenameRequest(table=self._table, table_uuid=table_uuid, to=to))
+
     async def undrop(self) -> api.UndropResponse:
         """Brings the table back, in its grace time."""
         return await self._call(lambda stub: stub.Undrop, api.UndropRequest(table=self._table))

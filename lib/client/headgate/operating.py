@@ -123,6 +123,7 @@ class Operated:
 
     def __init__(self, connection: ClusterConnection, info: TableInfo) -> None:
         self._info = info
+        self._connection = connection
         self._maintenance = Maintenance(connection, info.name)
         self._uuid = info.uuid
 
@@ -182,6 +183,11 @@ class Operated:
         said = await self._maintenance.drop(self._uuid, plan_only=plan_only, grace_ms=grace_ms)
         at, until = (time_of(ms) if ms else None for ms in (said.dropped_ms, said.until_ms))
         return TableDrop(at, said.principal, said.files, said.bytes, tuple(said.left), said.left_count, until)
+
+    async def rename(self, to: str) -> None:
+        await self._maintenance.rename(self._uuid, to)
+        self._info = replace(self._info, name=to)
+        self._maintenance = Maintenance(self._connection, to)
 
     async def configure(self, settings: Mapping[str, str] | None = None, *, unset: Sequence[str] = ()) -> dict[str, str]:
         said = await self._maintenance.configure(settings or {}, unset)

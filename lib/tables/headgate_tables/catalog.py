@@ -5,51 +5,43 @@ folder and has another entry, so that a process that still drops the old one, or
 never touches the new one (rule D8).
 A place that was taken stays so by ``.headgate/dropped/<place>``, JSON ``{"format": 1, "table": <its id>, "epoch": <its last>,
 "time", "by"}``: epochs of the name's next table go on above it, so that messages about the old one are older than all about it.
+With ``"name"`` the table was not dropped: it has that name since.
 
 An entry is JSON, ``{"format": 1, "path": <the table's folder under the root>, "creator": <the principal that made it>}``; without
-``creator`` it is not known who made the table. The entry comes after the table itself, so what is listed can be opened.
+``creator`` it is not known who made the table. The entry comes after the table itself, so what is listed can be opened. A table
+that is renamed stays in its folder. Its new entry comes first, with ``"renamed"``: the place before, and what is to be noted
+there. That note, which only one can create, decides (rule D11).
 """
 
-import json
-import re
 from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import quote
 
-from headgate_tables.commitlog.records import DropRecord
-from headgate_tables.commitlog.times import parse_time
+from headgate_tables.catalog_records import (
+    EntryRecord,
+    FormerTable,
+    check_name,
+    check_path,
+    decode_entry,
+    decode_former,
+    encode_entry,
+    encode_former,
+    place_of,
+    read_place,
+)
 from headgate_tables.commitlog.tombstone import dropped_error
 from headgate_tables.commitlog.win import create_for_certain
-from headgate_tables.errors import CorruptFileError, NotATableError, OptionError, TableExistsError, UnsupportedTableError
+from headgate_tables.errors import NotATableError, OptionError, TableExistsError
 from headgate_tables.storage.open import open_store
 from headgate_tables.storage.probe import probe
 from headgate_tables.storage.store import Outcome
 from headgate_tables.system import System
 
-FORMAT = 1
+__all__ = ["Catalog", "CatalogEntry", "FormerTable", "check_name"]
+
 FOLDER = ".headgate/tables"
 DROPPED = ".headgate/dropped"
 PROBES = ".headgate/probes"
-MAX_NAME = 128
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
-_PLACE = re.compile(r"([A-Za-z0-9][A-Za-z0-9_.-]*)(?:~([1-9][0-9]{0,8}))?")
-
-
-def check_name(name: str) -> None:
-    """Raises OptionError for a name that a catalog cannot hold: it becomes a folder's name and a part of file names."""
-    if len(name) > MAX_NAME or not _NAME.fullmatch(name):
-        raise OptionError(
-            f"{name[:MAX_NAME]!r} is not a table name",
-            fix=f"Use letters, digits, '_', '-' and '.', beginning with a letter or digit; at most {MAX_NAME}.",
-        )
-
-
-class DroppedTable(NamedTuple):
-    """The newest table of a name that was dropped. ``table``: its own id, as text; ``epoch``: its last one."""
-
-    table: str
-    epoch: int
-    drop: DropRecord
 
 
 class CatalogEntry(NamedTuple):
@@ -59,11 +51,6 @@ class CatalogEntry(NamedTuple):
 
     place: str
     url: str
-    creator: str
-
-
-class _Content(NamedTuple):
-    path: str
     creator: str
 
 
@@ -89,9 +76,9 @@ class Catalog:
         """Where the entry of each table lies now, by name; one listing. Raises as ``names``."""
         numbers: dict[str, list[int]] = {}
         for each in self._store.list_folder(FOLDER).files:
-            if (read := _read_place(each)) is not None:
+            if (read := read_place(each)) is not None:
                 numbers.setdefault(read[0], []).append(read[1])
-        return {name: name if 1 in found else f"{name}~{max(found)}" for name, found in numbers.items()}
+        return {name: place_of(name, 1 if 1 in found else max(found)) for name, found in numbers.items()}
 
     def place_of_new(self, name: str) -> str:
         """Where a table of this name is to be made: no table has been there, as far as the catalog knows. Costs a listing.
@@ -119,33 +106,21 @@ class Catalog:
         StoreUnavailableError (it may be entered or not; call again), StoreDeniedError.
         """
         check_name(name)
-        _check_path(path)
-        place = path if (read := _read_place(path)) is not None and read[0] == name else name
+        check_path(path)
+        place = path if (read := read_place(path)) is not None and read[0] == name else name
         if self._store.size(f"{DROPPED}/{place}") is not None:
             raise OptionError(f"a table {name} that lay in {place} was dropped", fix="Enter the table under another name.")
-        entry = {"format": FORMAT, "path": path} | ({"creator": creator} if creator else {})
-        content = json.dumps(entry, ensure_ascii=False).encode()
-        outcome = create_for_certain(self._store, self._system.clock, f"{FOLDER}/{place}", content, durable=True)
-        if outcome is Outcome.EXISTS:
-            found = self._read(place)
-            if found is None:
-                raise self._missing(name)
-            if found.path != path:
-                raise TableExistsError(f"{name} is there already, in {found.path}", fix="Choose another name.")
+        found = self._enter(name, place, EntryRecord(path, creator))
+        if found.path != path:
+            raise TableExistsError(f"{name} is there already, in {found.path}", fix="Choose another name.")
 
     def entry(self, name: str) -> CatalogEntry:
         """The table's entry: one read, and a listing and a second read for a name whose first table was dropped.
 
         Raises OptionError for an invalid name, NotATableError for one without an entry, TableDroppedError when there was one,
-        CorruptFileError, UnsupportedTableError, StoreUnavailableError.
+        TableRenamedError when it has another name now, CorruptFileError, UnsupportedTableError, StoreUnavailableError.
         """
-        check_name(name)
-        place, found = name, self._read(name)
-        if found is None and (numbers := self._places(FOLDER, name)) and numbers[-1] > 1:
-            place = f"{name}~{numbers[-1]}"
-            found = self._read(place)
-        if found is None:
-            raise self._missing(name)
+        place, found = self._find(name)
         path = quote(found.path) if self._is_file else found.path
         return CatalogEntry(place, f"{self._store.url}/{path}", found.creator)
 
@@ -153,87 +128,96 @@ class Catalog:
         """The address of the entry in this place; deleting it makes the catalog forget the table."""
         return f"{self._store.url}/{FOLDER}/{place}"
 
-    def dropped(self, name: str) -> DroppedTable | None:
-        """The newest table of this name that was dropped; None when none ever was. Raises CorruptFileError."""
+    def rename(self, name: str, former: FormerTable) -> None:
+        """Gives the table the name ``former.renamed``. Repeatable. ``former.epoch``: above all that the table has had.
+
+        After StoreUnavailableError it may be renamed, or become it with the next ``settle``. Raises OptionError, NotATableError
+        and TableRenamedError for ``name``, TableExistsError when the new name stands for another table.
+        """
+        to = former.renamed
+        check_name(to)
+        before, found = self._find(name)
+        entry = EntryRecord(found.path, found.creator, before, former)
+        there = self._enter(to, self.places().get(to) or self.place_of_new(to), entry)
+        if (there.path, there.before) != (found.path, before):
+            raise TableExistsError(f"there is a table {to}", fix="Choose another name.")
+        try:
+            self.settle(to)
+        except NotATableError:
+            raise self._missing(name) from None
+
+    def settle(self, name: str) -> None:
+        """Decides the renaming of a table to this name, if it is not decided yet, and takes the entry out that the table had
+        before. Costs a read, and three requests more for a table that was renamed.
+
+        Raises NotATableError and TableRenamedError when another renaming or a drop came first, and as ``entry``: then the table
+        does not have this name.
+        """
+        place, found = self._find(name)
+        if found.former is not None and self.forget(found.before, found.former).renamed != name:
+            self._store.delete([f"{FOLDER}/{place}"])
+            raise self._missing(name)
+
+    def former(self, name: str) -> FormerTable | None:
+        """The newest table that had this name, and has it no more; None when none ever had. Raises CorruptFileError."""
         check_name(name)
         taken = self._places(DROPPED, name)
-        if not taken:
-            return None
-        place = name if taken[-1] == 1 else f"{name}~{taken[-1]}"
-        try:
-            data = self._store.get(f"{DROPPED}/{place}").to_pybytes()
-        except FileNotFoundError:
-            return None  # an operator has just removed it
-        return _decode_dropped(data, f"{self._store.url}/{DROPPED}/{place}")
+        return self._noted(place_of(name, taken[-1])) if taken else None
 
-    def forget(self, place: str, dropped: DroppedTable) -> None:
-        """Takes the entry of a table out whose files are deleted. The place is never used again. Repeatable."""
-        drop = dropped.drop
-        content = {"format": FORMAT, "table": dropped.table, "epoch": dropped.epoch, "time": drop.time, "by": drop.by}
-        encoded = json.dumps(content, ensure_ascii=False).encode()
-        create_for_certain(self._store, self._system.clock, f"{DROPPED}/{place}", encoded, durable=True)
+    def forget(self, place: str, former: FormerTable) -> FormerTable:
+        """Takes the entry of a table out whose files are deleted, or that has another name. The place is never used again.
+        Repeatable: what was noted of the place first stays, and is returned.
+        """
+        path = f"{DROPPED}/{place}"
+        outcome = create_for_certain(self._store, self._system.clock, path, encode_former(former), durable=True)
+        noted = self._noted(place) if outcome is Outcome.EXISTS else former
         self._store.delete([f"{FOLDER}/{place}"])
+        return noted or former
+
+    def _enter(self, name: str, place: str, entry: EntryRecord) -> EntryRecord:
+        """What the entry in this place says, which is ``entry`` if it had none. Durable when it returns."""
+        outcome = create_for_certain(self._store, self._system.clock, f"{FOLDER}/{place}", encode_entry(entry), durable=True)
+        if outcome is not Outcome.EXISTS:
+            return entry
+        found = self._read(place)
+        if found is None:
+            raise self._missing(name)
+        return found
 
     def _places(self, folder: str, name: str) -> list[int]:
         """Numbers of the places of the name that the folder has, sorted; its first one is 1."""
-        found = (_read_place(each) for each in self._store.list_folder(folder).files if each.startswith(name))
+        found = (read_place(each) for each in self._store.list_folder(folder).files if each.startswith(name))
         return sorted(place[1] for place in found if place is not None and place[0] == name)
 
-    def _read(self, place: str) -> _Content | None:
+    def _find(self, name: str) -> tuple[str, EntryRecord]:
+        """Place and content of the table's entry. Raises as ``entry``."""
+        check_name(name)
+        place, found = name, self._read(name)
+        if found is None and (numbers := self._places(FOLDER, name)) and numbers[-1] > 1:
+            place = place_of(name, numbers[-1])
+            found = self._read(place)
+        if found is None:
+            raise self._missing(name)
+        return place, found
+
+    def _read(self, place: str) -> EntryRecord | None:
         """What the entry in this place says; None where there is none."""
         try:
             data = self._store.get(f"{FOLDER}/{place}").to_pybytes()
         except FileNotFoundError:
             return None
-        return _decode(data, self.entry_url(place))
+        return decode_entry(data, self.entry_url(place))
+
+    def _noted(self, place: str) -> FormerTable | None:
+        """What is noted of the table that had this place; None: nothing."""
+        try:
+            data = self._store.get(f"{DROPPED}/{place}").to_pybytes()
+        except FileNotFoundError:
+            return None  # an operator has just removed it
+        return decode_former(data, f"{self._store.url}/{DROPPED}/{place}")
 
     def _missing(self, name: str) -> NotATableError:
         """The error for a name without an entry."""
-        if (dropped := self.dropped(name)) is not None:
-            return dropped_error(dropped.drop)
+        if (former := self.former(name)) is not None:
+            return former.renamed_error() if former.renamed else dropped_error(former.drop)
         return NotATableError(f"there is no table {name} under {self._store.url}", fix="Check the name, or create the table.")
-
-
-def _read_place(text: str) -> tuple[str, int] | None:
-    """Name and number of a place; None for what is none."""
-    found = _PLACE.fullmatch(text)
-    if found is None or len(found[1]) > MAX_NAME or found[2] == "1":
-        return None
-    return found[1], int(found[2] or 1)
-
-
-def _decode_dropped(data: bytes, where: str) -> DroppedTable:
-    try:
-        content = json.loads(data)
-        if content["format"] > FORMAT:
-            raise UnsupportedTableError(f"{where} has format {content['format']}", fix="Upgrade headgate-tables.")
-        table, time, by = (content[key] for key in ("table", "time", "by"))
-        epoch = content["epoch"]
-        if not all(isinstance(each, str) for each in (table, time, by)) or type(epoch) is not int:
-            raise TypeError("neither text nor number")
-        parse_time(time)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise CorruptFileError(f"{where} does not say which table was dropped", fix="Restore it from a copy.") from error
-    return DroppedTable(table, epoch, DropRecord(time, by))
-
-
-def _decode(data: bytes, where: str) -> _Content:
-    try:
-        content = json.loads(data)
-        if content["format"] > FORMAT:
-            raise UnsupportedTableError(f"{where} has format {content['format']}", fix="Upgrade headgate-tables.")
-        path, creator = content["path"], content.get("creator", "")
-        _check_path(path)
-        if not isinstance(creator, str):
-            raise TypeError("creator is no text")
-    except (ValueError, KeyError, TypeError, AttributeError, OptionError) as error:
-        raise CorruptFileError(
-            f"{where} names no folder, or a creator that is no text",
-            fix="Restore it from a copy, or delete it and add the table again.",
-        ) from error
-    return _Content(str(path), creator)
-
-
-def _check_path(path: str) -> None:
-    if any(part in ("", ".", "..") for part in path.split("/")) or "\0" in path:
-        raise OptionError(f"{path!r} is not a folder under the root", fix="Name it without empty parts, '.' or '..'.")

@@ -20,8 +20,9 @@ TablesError
 │   ├── OptionError              an argument is out of its range or contradicts another
 │   ├── RangeGoneError           the past that is asked for was archived or cleaned away
 │   ├── NotATableError           no Hudi table at this place
-│   │   └── TableDroppedError        there was one; the message says when it was dropped, and by whom
-│   │       └── TableInGraceError    it can be brought back; the message says how, and until when
+│   │   ├── TableDroppedError        there was one; the message says when it was dropped, and by whom
+│   │   │   └── TableInGraceError    it can be brought back; the message says how, and until when
+│   │   └── TableRenamedError        it has another name now, which the message says
 │   ├── TableExistsError         there is a table already
 │   │   └── OtherDefinitionError     with another definition than is asked for
 │   └── TransactionError         commit out of order, or use after its end
@@ -135,6 +136,10 @@ class TableDroppedError(NotATableError):
 
 class TableInGraceError(TableDroppedError):
     """The table was dropped, and can still be brought back; the message says until when (rule D9)."""
+
+
+class TableRenamedError(NotATableError):
+    """The table has another name now; the message says which, and since when (rule D11)."""
 
 
 class TableExistsError(FixCall):

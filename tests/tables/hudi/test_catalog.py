@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from headgate_tables import hudi
-from headgate_tables.catalog import Catalog, DroppedTable
+from headgate_tables.catalog import Catalog, FormerTable
 from headgate_tables.commitlog.records import DropRecord
 from headgate_tables.errors import (
     CorruptFileError,
@@ -132,13 +132,13 @@ def test_an_entry_with_fields_of_a_later_version_is_read(catalog: Catalog, root:
 
 
 def test_d8_a_place_is_never_used_twice_and_a_late_drop_takes_no_other_entry_out(catalog: Catalog, root: Path) -> None:
-    first, second = (DroppedTable(f"id-{n}", 7, DropRecord(f"2026112510203000{n}", "ann")) for n in (1, 2))
-    assert (catalog.place_of_new("orders"), catalog.dropped("orders")) == ("orders", None)
+    first, second = (FormerTable(f"id-{n}", 7, DropRecord(f"2026112510203000{n}", "ann")) for n in (1, 2))
+    assert (catalog.place_of_new("orders"), catalog.former("orders")) == ("orders", None)
     catalog.add("orders", "orders")
     catalog.add("orders-new", "orders-new")
     catalog.forget("orders", first)
     assert catalog.names() == ["orders-new"]
-    assert catalog.dropped("orders") == first
+    assert catalog.former("orders") == first
     with pytest.raises(TableDroppedError, match="was dropped at 2026-11-25 10:20:30 UTC by ann"):
         catalog.entry("orders")
     with pytest.raises(OptionError, match="was dropped"):
@@ -149,10 +149,10 @@ def test_d8_a_place_is_never_used_twice_and_a_late_drop_takes_no_other_entry_out
     assert catalog.names() == ["orders", "orders-new"]
     assert catalog.entry("orders") == ("orders~2", f"{catalog.url}/orders~2", "ben")
     catalog.forget("orders~2", second)
-    assert catalog.dropped("orders") == second
+    assert catalog.former("orders") == second
     assert catalog.place_of_new("orders") == "orders~3"
     assert catalog.place_of_new("orders-new") == "orders-new"
-    assert catalog.dropped("nobody") is None
+    assert catalog.former("nobody") is None
 
 
 @pytest.mark.parametrize(
@@ -170,4 +170,4 @@ def test_a_record_of_a_drop_that_says_nothing_is_refused(
     (root / ".headgate/dropped").mkdir(parents=True)
     (root / ".headgate/dropped/orders").write_text(content)
     with pytest.raises(error):
-        catalog.dropped("orders")
+        catalog.former("orders")

@@ -20,6 +20,7 @@ from headgate_cli.table.drop import drop
 from headgate_cli.table.engines import show_setup
 from headgate_cli.table.expire import expire
 from headgate_cli.table.location import locate_table
+from headgate_cli.table.rename import rename
 from headgate_cli.table.scan import scan
 from headgate_cli.table.schemas import schema_like, schema_of_file
 from headgate_cli.table.slices import slice_
@@ -55,6 +56,7 @@ table.add_command(delete_partitions)
 table.add_command(truncate)
 table.add_command(drop)
 table.add_command(undrop)
+table.add_command(rename)
 table.add_command(expire)
 table.add_command(scan)
 table.add_command(slice_)

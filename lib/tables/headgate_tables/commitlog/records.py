@@ -54,10 +54,10 @@ class DropRecord(NamedTuple):
     time: str
     by: str
 
-    def describe(self) -> str:
+    def describe(self, done: str = "dropped") -> str:
         """For messages: ``dropped at 2026-11-25 20:14:03 UTC by ann``."""
         at = f"{datetime.fromtimestamp(parse_time(self.time) / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
-        return f"dropped at {at} by {self.by}" if self.by else f"dropped at {at}"
+        return f"{done} at {at} by {self.by}" if self.by else f"{done} at {at}"
 
 
 class GraceRecord(NamedTuple):

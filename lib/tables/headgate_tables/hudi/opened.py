@@ -30,9 +30,12 @@ class Opened:
     A table that was dropped cannot be opened, also while its files are still being deleted (rule D5).
     """
 
-    def __init__(self, store: Store, system: System, owner: OwnerProcess | None, *, take_over: bool) -> None:
-        """Raises NotATableError, TableDroppedError, UnsupportedTableError, CorruptFileError."""
+    def __init__(self, store: Store, system: System, owner: OwnerProcess | None, *, take_over: bool, called: str = "") -> None:
+        """``called``: the table's name for its caller. Raises NotATableError, TableDroppedError, UnsupportedTableError,
+        CorruptFileError.
+        """
         self.store = store
+        self.called = called
         self.system = system
         self._owner = owner or OwnerProcess("library", system.host, system.pid)
         self._take_over = take_over

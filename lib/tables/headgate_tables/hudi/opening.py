@@ -30,16 +30,18 @@ def open_table(
     metadata_table: MetadataTable = "refuse",
     system: System | None = None,
     owner: OwnerProcess | None = None,
+    name: str = "",
 ) -> Table:
     """Opens a table. Nothing is written before the first upsert, delete or transaction.
 
     ``take_over``: write even when a cluster owns the table. ``metadata_table``: what to do when a Spark job has made one,
     which would not see our files: ``refuse`` to write, or ``remove`` it before the next commit.
     ``owner``: how others see this handle, by default as a library process; a cluster gives ``OwnerProcess("cluster", host, pid,
-    address)``, may then take tables from other clusters, and keeps the library away from its own.
+    address)``, may then take tables from other clusters, and keeps the library away from its own. ``name``: what the handle calls
+    the table; "" for hoodie.table.name, which a catalog's other name for the table does not change (rule D11).
 
     Raises NotATableError, TableDroppedError, UnsupportedTableError, CorruptFileError.
     """
     system = system or System.real()
     store = open_store(url, storage_options, system.ids, anchor=LOG_LAYOUT.root)
-    return Table(Opened(store, system, owner, take_over=take_over), metadata_table)
+    return Table(Opened(store, system, owner, take_over=take_over, called=name), metadata_table)

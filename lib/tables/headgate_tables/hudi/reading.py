@@ -44,8 +44,8 @@ class TableReader:
 
     @property
     def name(self) -> str:
-        """hoodie.table.name."""
-        return self._opened.layout.name
+        """What its caller calls the table; otherwise hoodie.table.name."""
+        return self._opened.called or self._opened.layout.name
 
     @property
     def created_schema(self) -> str:

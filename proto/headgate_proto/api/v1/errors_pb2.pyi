@@ -100,6 +100,8 @@ class _CodeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Code.ValueType],
     """a quota of the principal is used up; the message names it"""
     CODE_TABLE_DROPPED: _Code.ValueType  # 34
     """the table, or the one in which a channel was opened, was dropped; the message says when and by whom"""
+    CODE_TABLE_RENAMED: _Code.ValueType  # 35
+    """the table has another name now, which the message says; rows, channels and offsets are the same"""
     CODE_CHANNEL_TAKEN_OVER: _Code.ValueType  # 40
     """GIVE_UP
     a newer producer of this name; never retried
@@ -161,6 +163,8 @@ CODE_QUOTA: Code.ValueType  # 33
 """a quota of the principal is used up; the message names it"""
 CODE_TABLE_DROPPED: Code.ValueType  # 34
 """the table, or the one in which a channel was opened, was dropped; the message says when and by whom"""
+CODE_TABLE_RENAMED: Code.ValueType  # 35
+"""the table has another name now, which the message says; rows, channels and offsets are the same"""
 CODE_CHANNEL_TAKEN_OVER: Code.ValueType  # 40
 """GIVE_UP
 a newer producer of this name; never retried

@@ -1100,6 +1100,48 @@ class StuckSlice(_message.Message):
 Global___StuckSlice: _TypeAlias = StuckSlice  # noqa: Y015
 
 @_typing.final
+class RenameRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TABLE_FIELD_NUMBER: _builtins.int
+    TABLE_UUID_FIELD_NUMBER: _builtins.int
+    TO_FIELD_NUMBER: _builtins.int
+    table: _builtins.str
+    table_uuid: _builtins.str
+    """Of the table that is meant, from its description. Needed."""
+    to: _builtins.str
+    """The new name."""
+    def __init__(
+        self,
+        *,
+        table: _builtins.str = ...,
+        table_uuid: _builtins.str = ...,
+        to: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["table", b"table", "table_uuid", b"table_uuid", "to", b"to"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RenameRequest: _TypeAlias = RenameRequest  # noqa: Y015
+
+@_typing.final
+class RenameResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RenameResponse: _TypeAlias = RenameResponse  # noqa: Y015
+
+@_typing.final
 class DropRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 

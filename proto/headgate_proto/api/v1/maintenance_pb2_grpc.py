@@ -115,6 +115,11 @@ class MaintenanceServiceStub(object):
                 request_serializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.UndropRequest.SerializeToString,
                 response_deserializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.UndropResponse.FromString,
                 _registered_method=True)
+        self.Rename = channel.unary_unary(
+                '/headgate.api.v1.MaintenanceService/Rename',
+                request_serializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.RenameRequest.SerializeToString,
+                response_deserializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.RenameResponse.FromString,
+                _registered_method=True)
         self.ListChannels = channel.unary_unary(
                 '/headgate.api.v1.MaintenanceService/ListChannels',
                 request_serializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.ListChannelsRequest.SerializeToString,
@@ -275,6 +280,18 @@ class MaintenanceServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Rename(self, request, context):
+        """Gives the table another name, on which the caller needs the right create, too (rule D11). Its channels end with TABLE_RENAMED: opened
+        in the table of the new name they go on at their offsets. Folder, id, rows and savepoints stay. The old name is free for another table,
+        with a folder of its own; until then it answers with TABLE_RENAMED.
+        Retry: safe, because it names the table by `table_uuid`.
+        Errors: INVALID_ARGUMENT (no `table_uuid`, another table has the old name, or the new name cannot be one), TABLE_EXISTS (another table
+        has the new name), PERMISSION_DENIED (no right on it).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListChannels(self, request, context):
         """The channels that the table remembers, by name, in pages. A page is of one moment; the next one may be of a later. Retry: safe.
         """
@@ -359,6 +376,11 @@ def add_MaintenanceServiceServicer_to_server(servicer, server):
                     servicer.Undrop,
                     request_deserializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.UndropRequest.FromString,
                     response_serializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.UndropResponse.SerializeToString,
+            ),
+            'Rename': grpc.unary_unary_rpc_method_handler(
+                    servicer.Rename,
+                    request_deserializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.RenameRequest.FromString,
+                    response_serializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.RenameResponse.SerializeToString,
             ),
             'ListChannels': grpc.unary_unary_rpc_method_handler(
                     servicer.ListChannels,
@@ -777,6 +799,33 @@ class MaintenanceService(object):
             '/headgate.api.v1.MaintenanceService/Undrop',
             headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.UndropRequest.SerializeToString,
             headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.UndropResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Rename(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/headgate.api.v1.MaintenanceService/Rename',
+            headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.RenameRequest.SerializeToString,
+            headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.RenameResponse.FromString,
             options,
             channel_credentials,
             insecure,

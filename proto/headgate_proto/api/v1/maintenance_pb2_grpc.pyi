@@ -122,6 +122,14 @@ class MaintenanceServiceStub:
     are those of the drop (rule D9). Retry: safe; a table that is not dropped stays as it is.
     Errors: TABLE_DROPPED (its files are deleted, or are being deleted).
     """
+    Rename: _grpc.UnaryUnaryMultiCallable[_maintenance_pb2.RenameRequest, _maintenance_pb2.RenameResponse]
+    """Gives the table another name, on which the caller needs the right create, too (rule D11). Its channels end with TABLE_RENAMED: opened
+    in the table of the new name they go on at their offsets. Folder, id, rows and savepoints stay. The old name is free for another table,
+    with a folder of its own; until then it answers with TABLE_RENAMED.
+    Retry: safe, because it names the table by `table_uuid`.
+    Errors: INVALID_ARGUMENT (no `table_uuid`, another table has the old name, or the new name cannot be one), TABLE_EXISTS (another table
+    has the new name), PERMISSION_DENIED (no right on it).
+    """
     ListChannels: _grpc.UnaryUnaryMultiCallable[_maintenance_pb2.ListChannelsRequest, _maintenance_pb2.ListChannelsResponse]
     """The channels that the table remembers, by name, in pages. A page is of one moment; the next one may be of a later. Retry: safe."""
 
@@ -218,6 +226,14 @@ class MaintenanceServiceAsyncStub(MaintenanceServiceStub):
     """Brings a table back that was dropped with `grace_ms` and is in its grace time, with all rows, savepoints and channels, whose offsets
     are those of the drop (rule D9). Retry: safe; a table that is not dropped stays as it is.
     Errors: TABLE_DROPPED (its files are deleted, or are being deleted).
+    """
+    Rename: _aio.UnaryUnaryMultiCallable[_maintenance_pb2.RenameRequest, _maintenance_pb2.RenameResponse]  # type: ignore[assignment]
+    """Gives the table another name, on which the caller needs the right create, too (rule D11). Its channels end with TABLE_RENAMED: opened
+    in the table of the new name they go on at their offsets. Folder, id, rows and savepoints stay. The old name is free for another table,
+    with a folder of its own; until then it answers with TABLE_RENAMED.
+    Retry: safe, because it names the table by `table_uuid`.
+    Errors: INVALID_ARGUMENT (no `table_uuid`, another table has the old name, or the new name cannot be one), TABLE_EXISTS (another table
+    has the new name), PERMISSION_DENIED (no right on it).
     """
     ListChannels: _aio.UnaryUnaryMultiCallable[_maintenance_pb2.ListChannelsRequest, _maintenance_pb2.ListChannelsResponse]  # type: ignore[assignment]
     """The channels that the table remembers, by name, in pages. A page is of one moment; the next one may be of a later. Retry: safe."""
@@ -402,6 +418,20 @@ class MaintenanceServiceServicer(metaclass=_abc_1.ABCMeta):
         """Brings a table back that was dropped with `grace_ms` and is in its grace time, with all rows, savepoints and channels, whose offsets
         are those of the drop (rule D9). Retry: safe; a table that is not dropped stays as it is.
         Errors: TABLE_DROPPED (its files are deleted, or are being deleted).
+        """
+
+    @_abc_1.abstractmethod
+    def Rename(
+        self,
+        request: _maintenance_pb2.RenameRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_maintenance_pb2.RenameResponse, _abc.Awaitable[_maintenance_pb2.RenameResponse]]:
+        """Gives the table another name, on which the caller needs the right create, too (rule D11). Its channels end with TABLE_RENAMED: opened
+        in the table of the new name they go on at their offsets. Folder, id, rows and savepoints stay. The old name is free for another table,
+        with a folder of its own; until then it answers with TABLE_RENAMED.
+        Retry: safe, because it names the table by `table_uuid`.
+        Errors: INVALID_ARGUMENT (no `table_uuid`, another table has the old name, or the new name cannot be one), TABLE_EXISTS (another table
+        has the new name), PERMISSION_DENIED (no right on it).
         """
 
     @_abc_1.abstractmethod
