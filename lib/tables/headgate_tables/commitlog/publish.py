@@ -6,7 +6,8 @@ completed instant is the last of them, so readers see the commit only when all e
 
 import base64
 import hashlib
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from headgate_tables.commitlog.bodies import SlotKind
 from headgate_tables.commitlog.layout import LogLayout
@@ -58,9 +59,11 @@ def publish(
     dead: Collection[str] = (),
     usable: Usable = ours_alone,
     check_owner: Callable[[], None] = unchecked,
+    listed: Mapping[str, int] = MappingProxyType({}),
 ) -> None:
     """Puts the slot's files in place, except the ``dead`` ones. A file that exists stays, unless a power cut left it torn, or it
-    is another program's and not ``usable``. ``check_owner`` raises when the table is no longer ours.
+    is another program's and not ``usable``. ``check_owner`` raises when the table is no longer ours. ``listed``: sizes of files
+    that are there and whole; a derived file of that size is not looked at.
 
     When this returns every file is there. Raises MissingFileError when staged bytes are gone, CorruptFileError for another
     program's file under a name that is ours alone, StoreUnavailableError.
@@ -71,7 +74,7 @@ def publish(
     if staged:
         _link(store, layout, staged, check_owner)
     for path, content in derived_files(slot):
-        if path in dead:
+        if path in dead or listed.get(path) == len(content):
             continue
         # Other programs may rewrite the properties, so a torn file of that name would pass for theirs: those are synced at once.
         outcome = create_for_certain(store, clock, path, content, durable=slot.kind is SlotKind.CONFIG, check_owner=check_owner)

@@ -1,13 +1,18 @@
 """Slots that were won and whose files are not in place yet: published in order, also those of other owners (rules P1, T6, W2)."""
 
 import contextlib
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 
 from headgate_tables.commitlog.claim import Claim
 from headgate_tables.commitlog.publish import REVOKED, Usable, given_up, make_durable, publish, replaced_after
 from headgate_tables.commitlog.slot import Slot
 from headgate_tables.commitlog.tail import read_state
 from headgate_tables.errors import DeposedError, MissingFileError, OutcomeUnknownError, SyncFailedError, TablesError
+
+FEW = 4
+"""Below so many unpublished slots, or files of them in a folder, each is looked at by itself: a listing would cost as much."""
 
 
 class Unpublished:
@@ -28,10 +33,26 @@ class Unpublished:
         if claim.unpublished:
             with claim.ending_on_failed_sync():
                 self._revoke_stages()
+        listed = self._listed(claim.unpublished)
         while claim.unpublished:
             slot = claim.unpublished[0]
-            self._put_in_place(slot, given_up(claim.unfolded) | replaced_after(slot.n, claim.unfolded))
+            self._put_in_place(slot, given_up(claim.unfolded) | replaced_after(slot.n, claim.unfolded), listed)
             del claim.unpublished[0]
+
+    def _listed(self, slots: Sequence[Slot]) -> Mapping[str, int]:
+        """Sizes of derived files that are there, by path, in folders to which the slots have many: after a takeover nearly all of
+        a hundred slots are published, and rows wait for the answers of an object store. Empty on a local disk, where a power cut
+        may have left a file of the right size torn (rule P2).
+        """
+        if self._store.stages or len(slots) < FEW:
+            return {}
+        counts = Counter(path.rpartition("/")[0] for slot in slots for path, _ in slot.publish)
+        return {
+            f"{folder}/{name}": size
+            for folder, count in counts.items()
+            if count >= FEW
+            for name, size in self._store.list_folder(folder, sizes=True).sizes.items()
+        }
 
     def publish_own(self, slot: Slot) -> None:
         """Publishes the slot that this handle has just won.
@@ -57,9 +78,10 @@ class Unpublished:
             ) from error
         self._claim.unpublished.remove(slot)
 
-    def _put_in_place(self, slot: Slot, dead: Collection[str]) -> None:
-        with self._claim.ending_on_failed_sync():
-            publish(self._store, self._layout, self._clock, slot, dead, self._usable, self._claim.check_owner_if_late)
+    def _put_in_place(self, slot: Slot, dead: Collection[str], listed: Mapping[str, int] = MappingProxyType({})) -> None:
+        claim = self._claim
+        with claim.ending_on_failed_sync():
+            publish(self._store, self._layout, self._clock, slot, dead, self._usable, claim.check_owner_if_late, listed)
 
     def make_durable(self) -> None:
         """Syncs everything published after the newest fold, then removes its staged names. Raises SyncFailedError."""

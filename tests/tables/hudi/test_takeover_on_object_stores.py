@@ -1,0 +1,98 @@
+"""A takeover on an object store lists what earlier owners have published, and looks at single files only where one is amiss."""
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from headgate_tables import hudi
+from headgate_tables.errors import CorruptFileError
+from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER
+from headgate_tables.system import System
+from support.faults import FailingStore, InPlaceStore
+from support.handles import open_on
+from support.tables import by_hudi_rs, create, notes, rows
+
+_T = TypeVar("_T")
+COMMITS = 30
+
+
+class Recording(InPlaceStore):
+    """Keeps the names and paths of all calls."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root, System.real().ids)
+        self.seen: list[str] = []
+
+    def _call(self, name: str, work: Callable[[], _T]) -> _T:
+        self.seen.append(name)
+        return work()
+
+    def requests(self) -> Counter[str]:
+        """Requests about the timeline, by kind."""
+        return Counter(call.split()[0] for call in self.seen if call.split()[1].startswith(TIMELINE_FOLDER))
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    create(tmp_path, buckets=1)
+    with open_on(Recording(tmp_path / "table")) as first:
+        for number in range(COMMITS):
+            first.upsert(rows((f"k{number}", number, "x")))
+    return tmp_path / "table"
+
+
+def took_over(folder: Path) -> tuple[hudi.Table, Counter[str]]:
+    store = Recording(folder)
+    table = open_on(store)
+    store.seen.clear()
+    table.own()
+    return table, store.requests()
+
+
+def completed(folder: Path) -> list[Path]:
+    return sorted(path for path in (folder / TIMELINE_FOLDER).iterdir() if path.name.endswith(".deltacommit"))
+
+
+def test_files_that_are_published_cost_a_listing_and_not_a_request_each(table: Path) -> None:
+    handle, requests = took_over(table)
+    assert requests["list_folder"] <= 3
+    assert requests.total() <= 12
+    handle.upsert(rows(("after", 1, "y")))
+    expected = {f"k{n}": "x" for n in range(COMMITS)} | {"after": "y"}
+    assert notes(handle) == expected
+    assert {row["id"]: row["note"] for row in by_hudi_rs(str(table))} == expected
+
+
+@pytest.mark.parametrize("which", [0, COMMITS // 2, COMMITS - 1])
+def test_p1_a_file_that_an_owner_did_not_come_to_publish_is_created(table: Path, which: int) -> None:
+    lost = completed(table)[which]
+    content = lost.read_bytes()
+    lost.unlink()
+    handle, _ = took_over(table)
+    assert lost.read_bytes() == content
+    assert notes(handle) == {f"k{n}": "x" for n in range(COMMITS)}
+
+
+def test_p2_a_file_of_another_size_under_a_name_of_ours_is_reported_and_stays(table: Path) -> None:
+    strange = completed(table)[3]
+    strange.write_bytes(b"of somebody else")
+    with pytest.raises(CorruptFileError, match=strange.name):
+        took_over(table)
+    assert strange.read_bytes() == b"of somebody else"
+
+
+def test_p2_on_a_local_disk_a_torn_file_of_the_right_size_is_put_right(tmp_path: Path) -> None:
+    create(tmp_path, buckets=1)
+    folder = tmp_path / "table"
+    with open_on(FailingStore(folder, System.real().ids)) as first:
+        for number in range(COMMITS):
+            first.upsert(rows((f"k{number}", number, "x")))
+    torn = completed(folder)[7]
+    content = torn.read_bytes()
+    torn.write_bytes(content[: len(content) // 2] + b"\0" * (len(content) - len(content) // 2))
+    with open_on(FailingStore(folder, System.real().ids)) as second:
+        second.own()
+    assert torn.read_bytes() == content
