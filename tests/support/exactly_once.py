@@ -31,7 +31,7 @@ from support.journal import History
 from support.workload import SCHEMA, Workload
 
 SHOWN = 20
-MEMORY = "3GB"
+MEMORY, DISK = "6GB", "20GB"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +114,11 @@ def check_merged(merged: pa.Table, entries: pa.Table, histories: Sequence[Histor
 
 @contextmanager
 def _database() -> Iterator[duckdb.DuckDBPyConnection]:
-    """Millions of rows are judged on disk."""
-    with TemporaryDirectory() as spilled, duckdb.connect(config={"temp_directory": spilled, "memory_limit": MEMORY}) as db:
-        db.execute("SET threads = 2")
-        yield db
+    """Millions of rows are judged on disk, which they never fill."""
+    with TemporaryDirectory() as spilled:
+        bounds = {"temp_directory": spilled, "max_temp_directory_size": DISK, "memory_limit": MEMORY}
+        with duckdb.connect(config={**bounds, "threads": 2}) as db:
+            yield db
 
 
 def _ordered(query: str, workload: Workload) -> str:

@@ -58,7 +58,7 @@ _REQUEST_BYTES_OF: Final = {
 }
 
 _MAX_HEADER_BYTES: Final = 8 * _KIB
-_MIN_PING_MS: Final = 10_000
+_MIN_PING_MS: Final = 2_000
 _KEEPALIVE_MS: Final = 15_000
 _KEEPALIVE_TIMEOUT_MS: Final = 5_000
 
@@ -68,6 +68,8 @@ _BOTH: Final[tuple[tuple[str, int], ...]] = (
     ("grpc.absolute_max_metadata_size", 2 * _MAX_HEADER_BYTES),
     ("grpc.keepalive_time_ms", _KEEPALIVE_MS),
     ("grpc.keepalive_timeout_ms", _KEEPALIVE_TIMEOUT_MS),
+    # Without it a ping is waited for for a minute, whatever the line before says.
+    ("grpc.http2.ping_timeout_ms", _KEEPALIVE_TIMEOUT_MS),
 )
 
 _SERVER_OPTIONS: Final = (
