@@ -158,7 +158,6 @@ class TableStorage:
         TableDroppedError for one that was dropped, after all that is left of it is deleted.
         """
         try:
-            self.endings.settle(name)
             if adoption is not None:
                 self._adopt(name, address, adoption)
             table, place = self._open_listed(name, address)
@@ -233,10 +232,13 @@ class TableStorage:
 
     def _open_listed(self, name: str, address: str = "", *, in_grace: bool = False) -> tuple[Table, str]:
         """Opens a table with an entry, and returns the entry's place, too. ``address``: where the handle's owner can be reached;
-        without it the table is only read. ``in_grace``: also one that is dropped and can be brought back.
+        without it the table is only read, and a renaming that broke off stays as it is (rule D11). ``in_grace``: also one that is
+        dropped and can be brought back.
 
-        Raises TableGoneError, TableDroppedError.
+        Raises TableGoneError, TableDroppedError, TableRenamedError.
         """
+        if address:
+            self.endings.settle(name)
         place, url, _ = self._catalog.entry(name)
         try:
             table = self._open(url, address, name)
