@@ -13,7 +13,7 @@ LOAD = ("burst-1", "burst-2", "burst-3")
 LOAD_RATE = 5000.0
 SCALED_WITHIN_S = 300.0
 METRICS_PORT = 9090
-AUTOSCALED = {"enabled": True, "minReplicas": 2, "maxReplicas": 4, "cpuPercent": 50, "windowSeconds": 30}
+AUTOSCALED = {"enabled": True, "minReplicas": 2, "maxReplicas": 4, "cpuPercent": 40, "windowSeconds": 30}
 
 
 def scaled_by_hand(writers: int) -> Callable[[Scene], None]:
@@ -51,12 +51,17 @@ def scaled_by_load(scene: Scene) -> None:
         scene.start_producers(*LOAD, rate=LOAD_RATE)
         wait_until("four writers", lambda: _writers(scene) == 4, SCALED_WITHIN_S)
         scene.release.wait_rolled_out()
-        for name in LOAD:
-            scene.kubectl.run("scale", "deployment", f"producer-{name}", "--replicas=0")
+        _end_load(scene)
         wait_until("two writers", lambda: _writers(scene) == 2, SCALED_WITHIN_S)
     finally:
+        _end_load(scene)
         scene.release.upgrade({"autoscaling": {"writer": {"enabled": False}}})
         scene.release.scale(Part.WRITER, 2)
+
+
+def _end_load(scene: Scene) -> None:
+    for name in LOAD:
+        scene.kubectl.run("scale", "deployment", f"producer-{name}", "--replicas=0")
 
 
 def held_bytes_are_read(scene: Scene) -> None:
