@@ -45,5 +45,24 @@ async def test_the_sdk_gives_a_silent_connection_up_in_time_to_go_on_elsewhere()
     await serving.stop(None)
 
 
+async def test_the_sdk_finds_a_silent_connection_that_no_call_uses() -> None:
+    serving = grpc.aio.server(options=_SERVER_OPTIONS)
+    link = Link(lambda _: ANYBODY)
+    link.upstream = ("127.0.0.1", serving.add_insecure_port("127.0.0.1:0"))
+    await serving.start()
+    transport = Transport(Shown)
+    with transport.link(link.address) as connection:
+        channel = connection.channel
+        async with asyncio.timeout(SOON_S):
+            while (state := channel.get_state(try_to_connect=True)) is not grpc.ChannelConnectivity.READY:
+                await channel.wait_for_state_change(state)
+        await asyncio.to_thread(link.cut, ANYBODY, "stall")
+        async with asyncio.timeout(SOON_S):
+            await channel.wait_for_state_change(grpc.ChannelConnectivity.READY)
+    await asyncio.to_thread(link.close)
+    await transport.close()
+    await serving.stop(None)
+
+
 def test_servers_allow_the_pings_of_the_sdk() -> None:
     assert dict(_OPTIONS)["grpc.keepalive_time_ms"] > 1.2 * dict(_SERVER_OPTIONS)["grpc.http2.min_ping_interval_without_data_ms"]

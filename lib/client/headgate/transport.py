@@ -32,6 +32,8 @@ _OPTIONS = [
     ("grpc.keepalive_timeout_ms", 3_000),
     # What ends the connection in fact, by default after a minute, whatever the line before says.
     ("grpc.http2.ping_timeout_ms", 3_000),
+    # Otherwise the connection to a lost coordinator, which is used now and then, is found out only when a writer is lost, too.
+    ("grpc.keepalive_permit_without_calls", 1),
     # Of a silent stream, too: without it gRPC sends two pings between two messages, then one a minute.
     ("grpc.http2.max_pings_without_data", 0),
     # gRPC's default pauses between attempts to connect, 1 to 120 s, are longer than ours between calls.
