@@ -51,6 +51,7 @@ ROWS = {
         "headgate.api.v1.MaintenanceService.Restore": Row(Right.ADMIN),
         "headgate.api.v1.MaintenanceService.Drop": Row(Right.ADMIN),
         "headgate.api.v1.MaintenanceService.Undrop": Row(Right.ADMIN),
+        "headgate.api.v1.MaintenanceService.Rename": Row(Right.ADMIN),
         "headgate.api.v1.MaintenanceService.Adopt": Row(Right.ADMIN),
         "headgate.api.v1.MaintenanceService.Repair": Row(Right.OPERATE),
         "headgate.api.v1.MaintenanceService.Configure": Row(Right.OPERATE),

@@ -66,7 +66,7 @@ def test_d8_a_table_that_was_made_again_is_described_at_once_by_another_coordina
     old = here.create(wanted)
     assert there.describe("t") == old == there.list().described[0]
     with here.open_owned("t", "here:1")[0] as table:
-        here.drop("t", table, "ann")
+        here.endings.drop("t", table, "ann")
     with pytest.raises(TableDroppedError):
         there.describe("t")
     new = here.create(wanted)
@@ -83,5 +83,5 @@ def test_d8_a_drop_and_a_creation_that_nobody_looked_between_are_seen(tmp_path: 
     here.create(wanted)
     there.describe("t")
     with here.open_owned("t", "here:1")[0] as table:
-        here.drop("t", table, "ann")
+        here.endings.drop("t", table, "ann")
     assert here.create(wanted).url == there.describe("t").url
