@@ -172,7 +172,11 @@ def test_d5_a_handle_that_has_dropped_the_table_wins_no_slot_any_more(tmp_path: 
     log = log_on(stored(folder, FailingStore))
     log.win_end(TableDropped(by="ann"))
     slots = files_in(folder / LOG_LAYOUT.slots)
-    for work in (lambda: log.win_offsets({}), lambda: log.win_end(TableDropped(by="eve")), log_on(stored(folder, FailingStore)).own):
+    for work in (
+        lambda: log.win_offsets({}),
+        lambda: log.win_end(TableDropped(by="eve")),
+        log_on(stored(folder, FailingStore)).own,
+    ):
         with pytest.raises(TableDroppedError, match="by ann"):
             work()
     assert files_in(folder / LOG_LAYOUT.slots) == slots
