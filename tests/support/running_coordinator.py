@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import grpc
 import pyarrow as pa
@@ -20,6 +20,8 @@ from headgate_runtime.world import World
 from support.coordinator_steps import reported_steps
 from support.processes import READY_S
 from support.time_limits import ended
+
+_T = TypeVar("_T")
 
 FAST: dict[str, float] = {
     "checkpoint_interval": 0.2,
@@ -99,6 +101,17 @@ async def refused(call: Awaitable[Any]) -> errors_pb2.Error:
     with pytest.raises(grpc.aio.AioRpcError) as failed:
         await call
     return from_call(failed.value)
+
+
+async def persist(call: Callable[[], Awaitable[_T]]) -> _T:
+    """Calls again, as the SDK does, after an error that says so: an ownership may just be ending."""
+    while True:
+        try:
+            return await call()
+        except grpc.aio.AioRpcError as error:
+            if from_call(error).action != errors_pb2.ACTION_RETRY:
+                raise
+        await asyncio.sleep(0.02)
 
 
 @asynccontextmanager
