@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import grpc
+import pytest
 
 from headgate.credentials import Shown
 from headgate.transport import _OPTIONS, Transport
@@ -21,14 +22,28 @@ async def silent(_: AsyncIterator[bytes], context: grpc.aio.ServicerContext[byte
     await asyncio.Event().wait()
 
 
-async def test_the_sdk_gives_a_silent_connection_up_in_time_to_go_on_elsewhere() -> None:
+@pytest.fixture
+async def link() -> AsyncIterator[Link]:
+    """To a server whose ``Stream`` is silent, with the settings of ours."""
     serving = grpc.aio.server(options=_SERVER_OPTIONS)
     handler = grpc.stream_stream_rpc_method_handler(silent)
     serving.add_generic_rpc_handlers([grpc.method_handlers_generic_handler("of.Test", {"Stream": handler})])
     link = Link(lambda _: ANYBODY)
     link.upstream = ("127.0.0.1", serving.add_insecure_port("127.0.0.1:0"))
     await serving.start()
+    yield link
+    await asyncio.to_thread(link.close)
+    await serving.stop(None)
+
+
+@pytest.fixture
+async def transport() -> AsyncIterator[Transport]:
     transport = Transport(Shown)
+    yield transport
+    await transport.close()
+
+
+async def test_the_sdk_gives_a_silent_connection_up_in_time_to_go_on_elsewhere(link: Link, transport: Transport) -> None:
     with transport.link(link.address) as connection:
         call: Any = connection.channel.stream_stream("/of.Test/Stream")()
         assert await call.read() == b"begun"
@@ -40,17 +55,9 @@ async def test_the_sdk_gives_a_silent_connection_up_in_time_to_go_on_elsewhere()
         await asyncio.wait([waiting], timeout=SOON_S)
         assert isinstance(failed := waiting.exception() if waiting.done() else None, grpc.aio.AioRpcError)
         assert failed.code() is grpc.StatusCode.UNAVAILABLE
-    await asyncio.to_thread(link.close)
-    await transport.close()
-    await serving.stop(None)
 
 
-async def test_the_sdk_finds_a_silent_connection_that_no_call_uses() -> None:
-    serving = grpc.aio.server(options=_SERVER_OPTIONS)
-    link = Link(lambda _: ANYBODY)
-    link.upstream = ("127.0.0.1", serving.add_insecure_port("127.0.0.1:0"))
-    await serving.start()
-    transport = Transport(Shown)
+async def test_the_sdk_finds_a_silent_connection_that_no_call_uses(link: Link, transport: Transport) -> None:
     with transport.link(link.address) as connection:
         channel = connection.channel
         async with asyncio.timeout(SOON_S):
@@ -59,9 +66,6 @@ async def test_the_sdk_finds_a_silent_connection_that_no_call_uses() -> None:
         await asyncio.to_thread(link.cut, ANYBODY, "stall")
         async with asyncio.timeout(SOON_S):
             await channel.wait_for_state_change(grpc.ChannelConnectivity.READY)
-    await asyncio.to_thread(link.close)
-    await transport.close()
-    await serving.stop(None)
 
 
 def test_servers_allow_the_pings_of_the_sdk() -> None:

@@ -153,6 +153,14 @@ async def test_d11_who_opens_the_new_name_ends_a_renaming_that_broke_off(tmp_pat
         assert await names(coordinator) == ["renamed"]
 
 
+async def test_d11_a_renaming_is_asked_for_again_after_one_that_broke_off(coordinator: Running, tmp_path: Path) -> None:
+    """The new name is listed, and is this table's own."""
+    uuid = await uuid_of(coordinator)
+    _begin(Catalog(str(tmp_path), None, System.real()), uuid)
+    await rename(coordinator, uuid, "renamed")
+    assert await names(coordinator) == ["renamed"]
+
+
 def _begin(catalog: Catalog, uuid: str) -> None:
     """Makes the new entry, and no more."""
     former = FormerTable(uuid, 1_001, DropRecord("20261125102030001", "ann"), "renamed")

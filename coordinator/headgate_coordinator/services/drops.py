@@ -7,22 +7,16 @@ from typing import Protocol, TypeVar
 from headgate_coordinator.core.refusals import DROPPING
 from headgate_coordinator.leadership.coordinator_state import CoordinatorState
 from headgate_coordinator.services import maintenance_answers as answers
+from headgate_coordinator.services.meant_table import MeantTable
 from headgate_coordinator.tables.storage import TableStorage
 from headgate_proto.api.v1 import errors_pb2
 from headgate_proto.api.v1 import maintenance_pb2 as api
 from headgate_runtime.errors import RpcError, rpc_error
 from headgate_tables.errors import NotATableError, OptionError, TableDroppedError, TableInGraceError
-from headgate_tables.face.definition import Definition
 from headgate_tables.face.owner import Table
 from headgate_tables.face.results import DropResult
 
 _T = TypeVar("_T")
-
-
-def check_uuid(definition: Definition, uuid: str) -> None:
-    """Raises OptionError when the definition is of another table than is meant."""
-    if str(definition.table_uuid) != uuid:
-        raise OptionError("another table has this name now", fix="Look at it, and call again if you mean it.")
 
 
 class Blocking(Protocol):
@@ -44,13 +38,13 @@ class Drops:
         """Drops the table that the request means. Raises RpcError, TablesError."""
         name = request.table
         try:
-            done = await self._drop(request, caller)
+            done = await self._drop(request, MeantTable(name, request.table_uuid), caller)
         except TableInGraceError:
             raise self._not_now(name) from None
         except (NotATableError, OptionError) as error:
             # It may be this very table, dropped by a call of which the answer was lost.
-            before = await self._blocking(lambda: self._storage.endings.former(name))
-            if before is not None and before.table == request.table_uuid and not before.renamed:
+            before = await self._blocking(lambda: self._storage.endings.ended(name, request.table_uuid))
+            if before is not None and not before.renamed:
                 return answers.dropped_before(before)
             if not isinstance(error, TableDroppedError) or name not in await self._blocking(self._storage.table_names):
                 raise
@@ -82,19 +76,15 @@ class Drops:
             return rpc_error(errors_pb2.CODE_UNAVAILABLE, "the table is changing hands", "Send the same again shortly.")
         return RpcError(self._state.not_served_error(name))
 
-    async def _drop(self, request: api.DropRequest, caller: str) -> DropResult:
-        name, uuid, plan_only = request.table, request.table_uuid, request.plan_only
-
-        def check(table: Table) -> None:
-            if table.definition is not None:  # what another program made cannot be dropped, and says so
-                check_uuid(table.definition, uuid)
+    async def _drop(self, request: api.DropRequest, meant: MeantTable, caller: str) -> DropResult:
+        name, plan_only = request.table, request.plan_only
 
         def plan(table: Table) -> DropResult:
-            check(table)
+            meant.check(table)
             return table.drop(plan_only=True)
 
         def drop(table: Table) -> DropResult:
-            check(table)
+            meant.check(table)
             try:
                 return self._storage.endings.drop(name, table, caller, request.grace_ms)
             finally:  # after an error it may be dropped as well
@@ -102,7 +92,7 @@ class Drops:
 
         if (owned := self._state.owned.get(name)) is not None:
             # Checked first: a request for another table must not end channels.
-            await owned.call_table(check)
+            await owned.call_table(meant.check)
             if plan_only:
                 # On a handle of its own: a listing may take minutes, and no checkpoint commits behind it.
                 return await self._blocking(lambda: self._storage.read(name, plan))
@@ -110,8 +100,7 @@ class Drops:
         elif name in self._state.troubles:
             found = await self._state.adoptions.request_adoption(name, plan if plan_only else drop)
         else:
-            described = await self._blocking(lambda: self._storage.describe(name))
-            check_uuid(described.definition, uuid)
+            await self._blocking(lambda: meant.check_stored(self._storage))
             raise RpcError(self._state.not_served_error(name))
         if not plan_only:
             self._changed.set()

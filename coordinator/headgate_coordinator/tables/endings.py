@@ -65,9 +65,14 @@ class Endings:
             self._forget(entry.place, done)
             _log.info("a dropped table is deleted", table=name, dropped=done.time, by=done.by, left=done.left_count)
 
-    def former(self, name: str) -> FormerTable | None:
-        """The newest table that had this name: its files are deleted, or it has another name. None when there is none."""
-        return self._catalog.former(name)
+    def ended(self, name: str, uuid: str) -> FormerTable | None:
+        """How this table's name ended, when no later table's has: its files are deleted, or it has another name. Else None."""
+        former = self._catalog.former(name)
+        return former if former is not None and former.table == uuid else None
+
+    def check_rename(self, name: str, to: str) -> None:
+        """Raises TableExistsError when ``to`` stands for another table, and as ``Catalog.rename`` does."""
+        self._catalog.check_new_name(name, to)
 
     def rename(self, name: str, table: Table, to: str, by: str) -> None:
         """Gives a table another name, from its owner's handle (rule D11). Raises OptionError, TableExistsError.
@@ -79,10 +84,6 @@ class Endings:
             raise UnsupportedTableError("the table was not made by this library", fix="Adopt it first: `headgate table adopt`.")
         now = DropRecord(format_time(self._guard.now_ms()), by)
         self._catalog.rename(name, FormerTable(str(table.definition.table_uuid), table.epoch + EPOCHS_AFTER, now, to))
-
-    def settle(self, name: str) -> None:
-        """Ends the name that a renamed table had before (rule D11). Raises NotATableError when it was not renamed in the end."""
-        self._catalog.settle(name)
 
     def _forget(self, place: str, done: DropResult) -> None:
         self._catalog.forget(place, FormerTable(done.table, done.epoch, DropRecord(done.time, done.by)))

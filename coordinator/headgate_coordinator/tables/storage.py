@@ -127,7 +127,8 @@ class TableStorage:
         listed = wanted.name in self._catalog.names()
         name = wanted.name
         if listed:
-            url, place, name = self._where_listed(wanted.name)
+            there, place = self._open_to_complete(wanted.name)
+            url, name = there.url, there.definition.name if there.definition is not None else name  # of its making (rule D11)
         else:
             place = self._catalog.place_of_new(wanted.name)
             url = self._url_of_new(place)
@@ -210,15 +211,14 @@ class TableStorage:
         with table:
             adoption.run(table)
 
-    def _where_listed(self, name: str) -> tuple[str, str, str]:
-        """Returns the url of a table with an entry, the place of the entry, and the name with which the table was made (D11)."""
+    def _open_to_complete(self, name: str) -> tuple[Table, str]:
+        """As ``_open_listed``; a table that is being deleted is no table to complete, and the error says so."""
         try:
-            table, place = self._open_listed(name)
+            return self._open_listed(name)
         except NamedInGraceError:
             raise
         except TableDroppedError as error:
             raise TableDroppedError(f"{error.message}, and its files are still being deleted", fix=error.fix) from error
-        return table.url, place, table.definition.name if table.definition is not None else name
 
     def why_gone(self, name: str) -> TableGoneError | None:
         """Returns the error if the folder of a table with an entry is gone. Returns None for any other error of the table."""
@@ -237,9 +237,7 @@ class TableStorage:
 
         Raises TableGoneError, TableDroppedError, TableRenamedError.
         """
-        if address:
-            self.endings.settle(name)
-        place, url, _ = self._catalog.entry(name)
+        place, url, _ = self._catalog.settle(name) if address else self._catalog.entry(name)
         try:
             table = self._open(url, address, name)
         except TableDroppedError:

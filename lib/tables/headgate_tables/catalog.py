@@ -120,13 +120,20 @@ class Catalog:
         Raises OptionError for an invalid name, NotATableError for one without an entry, TableDroppedError when there was one,
         TableRenamedError when it has another name now, CorruptFileError, UnsupportedTableError, StoreUnavailableError.
         """
-        place, found = self._find(name)
-        path = quote(found.path) if self._is_file else found.path
-        return CatalogEntry(place, f"{self._store.url}/{path}", found.creator)
+        return self._described(*self._find(name))
 
     def entry_url(self, place: str) -> str:
         """The address of the entry in this place; deleting it makes the catalog forget the table."""
         return f"{self._store.url}/{FOLDER}/{place}"
+
+    def check_new_name(self, name: str, to: str) -> None:
+        """Looks whether a table may get the name ``to``: nothing is changed, and ``rename`` may still be refused. A listing, and
+        one to three reads. Raises as ``rename``.
+        """
+        check_name(to)
+        before, found = self._find(name)
+        if (place := self.places().get(to)) is not None and (there := self._read(place)) is not None:
+            _check_same(there, found.path, before, to)
 
     def rename(self, name: str, former: FormerTable) -> None:
         """Gives the table the name ``former.renamed``. Repeatable. ``former.epoch``: above all that the table has had.
@@ -139,16 +146,15 @@ class Catalog:
         before, found = self._find(name)
         entry = EntryRecord(found.path, found.creator, before, former)
         there = self._enter(to, self.places().get(to) or self.place_of_new(to), entry)
-        if (there.path, there.before) != (found.path, before):
-            raise TableExistsError(f"there is a table {to}", fix="Choose another name.")
+        _check_same(there, found.path, before, to)
         try:
             self.settle(to)
         except NotATableError:
             raise self._missing(name) from None
 
-    def settle(self, name: str) -> None:
-        """Decides the renaming of a table to this name, if it is not decided yet, and takes the entry out that the table had
-        before. Costs a read, and three requests more for a table that was renamed.
+    def settle(self, name: str) -> CatalogEntry:
+        """The table's entry, for its owner: decides the renaming of a table to this name, if it is not decided yet, and takes the
+        entry out that the table had before. Costs as ``entry``, and three requests more for a table that was renamed.
 
         Raises NotATableError and TableRenamedError when another renaming or a drop came first, and as ``entry``: then the table
         does not have this name.
@@ -157,6 +163,7 @@ class Catalog:
         if found.former is not None and self.forget(found.before, found.former).renamed != name:
             self._store.delete([f"{FOLDER}/{place}"])
             raise self._missing(name)
+        return self._described(place, found)
 
     def former(self, name: str) -> FormerTable | None:
         """The newest table that had this name, and has it no more; None when none ever had. Raises CorruptFileError."""
@@ -188,6 +195,10 @@ class Catalog:
         """Numbers of the places of the name that the folder has, sorted; its first one is 1."""
         found = (read_place(each) for each in self._store.list_folder(folder).files if each.startswith(name))
         return sorted(place[1] for place in found if place is not None and place[0] == name)
+
+    def _described(self, place: str, found: EntryRecord) -> CatalogEntry:
+        path = quote(found.path) if self._is_file else found.path
+        return CatalogEntry(place, f"{self._store.url}/{path}", found.creator)
 
     def _find(self, name: str) -> tuple[str, EntryRecord]:
         """Place and content of the table's entry. Raises as ``entry``."""
@@ -221,3 +232,9 @@ class Catalog:
         if (former := self.former(name)) is not None:
             return former.renamed_error() if former.renamed else dropped_error(former.drop)
         return NotATableError(f"there is no table {name} under {self._store.url}", fix="Check the name, or create the table.")
+
+
+def _check_same(there: EntryRecord, path: str, before: str, to: str) -> None:
+    """Raises TableExistsError unless the entry ``there`` is that of this table, from a renaming that broke off."""
+    if (there.path, there.before) != (path, before):
+        raise TableExistsError(f"there is a table {to}", fix="Choose another name.")

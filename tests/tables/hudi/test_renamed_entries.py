@@ -122,6 +122,23 @@ def begin(root: Path, to: str) -> None:
             return
 
 
+def test_d11_a_name_that_a_renaming_left_behind_is_free_for_its_table_alone(catalog: Catalog, root: Path) -> None:
+    for name in ("a", "other"):
+        catalog.add(name, name)
+    begin(root, "b")
+    catalog.check_new_name("a", "b")
+    catalog.check_new_name("a", "c")
+    for name, to in (("other", "b"), ("a", "other"), ("b", "a")):
+        with pytest.raises(TableExistsError, match=f"there is a table {to}"):
+            catalog.check_new_name(name, to)
+    with pytest.raises(OptionError):
+        catalog.check_new_name("a", "x/y")
+    catalog.rename("a", former("b"))
+    assert catalog.names() == ["b", "other"]
+    with pytest.raises(TableRenamedError):
+        catalog.check_new_name("a", "c")
+
+
 @pytest.mark.parametrize("first", ["b", "c"])
 def test_d11_of_two_renamings_that_began_one_counts(catalog: Catalog, root: Path, first: str) -> None:
     other = "c" if first == "b" else "b"
@@ -156,12 +173,8 @@ def test_d11_a_table_that_was_dropped_first_gets_no_other_name(catalog: Catalog,
     catalog.add("a", "a")
     begin(root, "b")
     drop = FormerTable("the-id", 7, DropRecord(TIME, "ann"))
-    store = FailingStore(root, System.real().ids)
-    dropping = Catalog(str(root), None, System.real())
-    dropping._store = store
-    store.fault = Fault(2)  # after the note, before the entry goes
     with contextlib.suppress(KilledError):
-        dropping.forget("a", drop)
+        mortal(root, Fault(2)).forget("a", drop)  # after the note, before the entry goes
     with pytest.raises(NotATableError, match="no table b"):
         catalog.settle("b")
     assert catalog.names() == []
