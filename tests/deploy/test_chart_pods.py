@@ -11,7 +11,7 @@ import pytest
 from headgate_cli.kubernetes.layout import ENDS
 from headgate_compactor.settings import CompactorSettings
 from headgate_coordinator.settings import CoordinatorSettings
-from headgate_runtime.grpc_server import LIVE
+from headgate_runtime.health import LIVE
 from headgate_runtime.peers import ServiceKind
 from headgate_runtime.settings import ServiceSettings, load_settings
 from headgate_writer.settings import WriterSettings

@@ -10,7 +10,8 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from headgate_proto.api.v1 import tables_pb2, tables_pb2_grpc
 from headgate_proto.cluster.v1 import coordination_pb2, coordination_pb2_grpc
-from headgate_runtime.grpc_server import LIVE, Server
+from headgate_runtime.grpc_server import Server
+from headgate_runtime.health import LIVE
 from headgate_runtime.settings import ServiceSettings
 from support.access import write_access
 from support.certificates import self_signed

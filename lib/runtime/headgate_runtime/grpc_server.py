@@ -1,7 +1,7 @@
 """The gRPC server of a service: callers, errors, health, TLS, limits. No reflection, no channelz."""
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -10,8 +10,6 @@ from typing import Any
 import grpc
 import structlog
 from google.protobuf.internal import api_implementation
-from grpc_health.v1 import health_pb2, health_pb2_grpc
-from grpc_health.v1.health import aio as health_aio
 
 from headgate_proto.api.v1 import errors_pb2
 from headgate_proto.handshake import FORWARDED
@@ -26,19 +24,17 @@ from headgate_runtime.door import Context, Door, Serve
 from headgate_runtime.errors import METADATA_KEY, RpcError, only_rpc_error, rpc_error, status_of
 from headgate_runtime.forwarding import Forwarder, Route, nowhere, or_bytes
 from headgate_runtime.greeting import Greeting, check_version, greeted
+from headgate_runtime.health import Health
 from headgate_runtime.limits import PROBES, DoorLimits, server_options
 from headgate_runtime.listening import listen
 from headgate_runtime.peers import FORWARDED_METHODS, PeerRule, certificate_rule, is_coordinator, peer_of, peer_rule
 from headgate_runtime.refusal_rates import LONGEST_REFUSAL_S, RefusalRates
 from headgate_runtime.requests import RequestReader
+from headgate_runtime.running_calls import RunningCalls
 from headgate_runtime.settings import ServiceSettings
 from headgate_runtime.tls import server_credentials
 from headgate_runtime.values import Address
 from headgate_runtime.world import Clock, Ids, SystemClock, SystemIds
-
-LIVE = "live"
-"""Name of the health service that says serving as long as the process answers, whatever it waits for: for liveness probes. One
-that asked for more would restart processes because Redis or the store is away."""
 
 _call: ContextVar[Call] = ContextVar("call")
 _log = structlog.get_logger()
@@ -97,12 +93,14 @@ class Server:
         self.budget = door.budget
         self._forwarder = Forwarder(settings, route, _metadata)
         self._greeting = Greeting(frozenset(front))
-        parts = _Parts(self.access, self._audit, self.requests, ids, self._forwarder, self._greeting, settings.cluster_domain)
+        self._running = RunningCalls()
+        domain = settings.cluster_domain
+        parts = _Parts(self.access, self._audit, self.requests, ids, self._forwarder, self._greeting, domain, self._running)
         self.grpc = _server(_Guard(parts, peer_rule(settings), door), limits)
         self.cluster = self.grpc
         """For what services call of each other; with `cluster_listen` a server of its own, which only their certificates open."""
         if settings.cluster_listen:
-            rule = certificate_rule(settings.cluster_domain)
+            rule = certificate_rule(domain)
             self.cluster = _server(_Guard(parts, rule, Door(limits, _sharer, _running, refusals), CLUSTER), limits)
         self.address = self.cluster_address = self.health_address = ""
         self._probed = self.grpc
@@ -137,35 +135,9 @@ class Server:
         async with asyncio.TaskGroup() as tasks:
             for server in {self.grpc, self.cluster, self._probed}:
                 tasks.create_task(server.stop(grace_s))
+        await self._running.wait()
         await self._forwarder.close()
         self._audit.close()
-
-
-class Health:
-    """The standard health service; "" is the process as a whole. Reports not serving until ``set``, but for ``LIVE``."""
-
-    def __init__(self, servers: Collection[grpc.aio.Server]) -> None:
-        self._servicer = health_aio.HealthServicer()
-        self._told = False
-        for server in servers:
-            health_pb2_grpc.add_HealthServicer_to_server(self._servicer, server)
-
-    async def set(self, serving: bool, *services: str) -> None:
-        """For the process and the named services ("headgate.api.v1.IngestService")."""
-        self._told = True
-        status = health_pb2.HealthCheckResponse.SERVING if serving else health_pb2.HealthCheckResponse.NOT_SERVING
-        for service in ("", *services):
-            await self._servicer.set(service, status)
-
-    async def begin(self) -> None:
-        """Before the server answers: grpcio's servicer would say serving by itself."""
-        await self._servicer.set(LIVE, health_pb2.HealthCheckResponse.SERVING)
-        if not self._told:
-            await self.set(False)
-
-    async def stop(self) -> None:
-        """Not serving, for good."""
-        await self._servicer.enter_graceful_shutdown()
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +151,7 @@ class _Parts:
     forwarder: Forwarder
     greeting: Greeting
     domain: str
+    running: RunningCalls
 
 
 class _Guard(grpc.aio.ServerInterceptor):
@@ -251,6 +224,7 @@ class _Guard(grpc.aio.ServerInterceptor):
 
     def _guarded(self, serve: Serve, path: str) -> Serve:
         async def guarded(requests: object, context: Context) -> None:
+            self._parts.running.add()
             try:
                 await serve(requests, context)
             except grpc.aio.BaseError:
