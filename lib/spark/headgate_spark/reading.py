@@ -10,12 +10,12 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from headgate_spark.carried import carried_by, carrying
+from headgate_spark.carried import carried_by
+from headgate_spark.slices import SliceRows
 from headgate_spark.types import shown_schema, struct_of
 from headgate_tables.face.owner import Table
-from headgate_tables.face.reader import Filter, Mode, Moment, SliceQuery
-from headgate_tables.opening import open_folder, open_table
-from headgate_tables.system import System
+from headgate_tables.face.reader import Filter, Mode, Moment
+from headgate_tables.opening import open_table
 
 
 def read(
@@ -55,7 +55,8 @@ def read(
             )
     rows = table.scan(columns, partitions, filter, mode=mode, as_of=as_of, since=since)
     parts = [pickle.dumps(part) for part in rows.slices()]
-    task = Reading(table.url, storage_options, rows.slice_query(), shown_schema(rows.schema), parts)
+    slices = SliceRows(table.url, storage_options, rows.slice_query(), shown_schema(rows.schema))
+    task = Reading(slices, parts)
     numbers = spark.range(0, len(parts), 1, max(1, len(parts)))
     return numbers.mapInArrow(task.read, struct_of(rows.schema))
 
@@ -64,21 +65,13 @@ def read(
 class Reading:
     """Goes to every task, pickled. ``parts``: the slices, pickled one by one, so that a task unpickles its own alone."""
 
-    url: str
-    storage_options: Mapping[str, str] | None
-    query: SliceQuery
-    schema: pa.Schema
+    slices: SliceRows
     parts: Sequence[bytes]
 
     def read(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Positions in ``parts`` in, the rows of these slices out."""
-        with carrying():
-            folder = open_folder(self.url, self.storage_options, System.real().ids)
-            for batch in numbers:
-                for number in batch.column(0).to_numpy():
-                    part = pickle.loads(self.parts[int(number)])  # noqa: S301 - comes with this object, which is pickled itself
-                    for rows in self.query.batches(folder, part):
-                        yield rows.cast(self.schema)
+        wanted = (int(number) for batch in numbers for number in batch.column(0).to_numpy())
+        yield from self.slices.read(self.parts[number] for number in wanted)
 
 
 @contextlib.contextmanager

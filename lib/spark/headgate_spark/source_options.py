@@ -1,0 +1,116 @@
+"""The options of ``spark.read.format("headgate")`` and ``spark.readStream.format("headgate")``."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal, get_args
+
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.types import StructType
+
+from headgate_spark.slices import SliceRows
+from headgate_spark.types import shown_schema, struct_of
+from headgate_tables.errors import OptionError
+from headgate_tables.face.owner import Table
+from headgate_tables.face.reader import Filter, Mode, Moment
+from headgate_tables.near_names import did_you_mean
+from headgate_tables.opening import open_table
+
+_STORAGE: Final = "storage."
+_NAMES: Final = ("path", "columns", "mode", "asOf", "since", "startingFrom", "maxCommitsPerTrigger")
+_OF_STREAMS: Final = ("startingFrom", "maxCommitsPerTrigger")
+Kind = Literal["read", "readStream"]
+
+
+class SlicePartition(InputPartition):  # type: ignore[misc]
+    """A task: one file slice."""
+
+    def __init__(self, rows: SliceRows, part: bytes) -> None:
+        super().__init__(part)
+        self.rows = rows
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOptions:
+    """``columns``: empty for all. Moments as the library takes them; empty: not given. ``most_commits``: 0 for all."""
+
+    url: str
+    columns: Sequence[str] = ()
+    mode: Mode = "snapshot"
+    as_of: str = ""
+    since: str = ""
+    starting_from: str = ""
+    most_commits: int = 0
+    storage: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> SourceOptions:
+        """From Spark's, whose names have no case. Raises OptionError for one that is unknown or has a wrong value."""
+        given = {name.lower(): value for name, value in options.items()}
+        storage = {name.removeprefix(_STORAGE): given.pop(name) for name in list(given) if name.startswith(_STORAGE)}
+        known = {name.lower(): name for name in _NAMES}
+        for name in given.keys() - known:
+            raise OptionError(
+                f"there is no option {name!r}",
+                fix=f"{did_you_mean(name, _NAMES)}There are {', '.join(_NAMES)}, and {_STORAGE}KEY for settings of the storage.",
+            )
+        text = {known[name]: value.strip() for name, value in given.items()}
+        if not text.get("path"):
+            raise OptionError("no table is named", fix='Give its address: .load("s3://lake/orders").')
+        return cls(
+            text["path"],
+            [name.strip() for name in text.get("columns", "").split(",") if name.strip()],
+            _mode(text.get("mode", "snapshot")),
+            text.get("asOf", ""),
+            text.get("since", ""),
+            text.get("startingFrom", ""),
+            _count(text.get("maxCommitsPerTrigger", "0")),
+            storage,
+        )
+
+    def check(self, kind: Kind) -> SourceOptions:
+        """Returns itself. Raises OptionError for options of the other kind of query."""
+        if kind == "read" and (self.starting_from or self.most_commits):
+            raise OptionError(f"{' and '.join(_OF_STREAMS)} are for streams", fix="Give `asOf` or `since`, or use readStream.")
+        if kind == "readStream" and (self.as_of or self.since or self.mode != "snapshot"):
+            raise OptionError("a stream has no asOf, since or mode", fix="Say with `startingFrom` where it begins.")
+        return self
+
+    def open(self) -> Table:
+        """A handle that only reads."""
+        return open_table(self.url, storage_options=self.storage)
+
+    def struct(self) -> StructType:
+        """The columns to read, as Spark's types."""
+        with self.open() as table:
+            return struct_of(table.scan(list(self.columns) or None).schema)
+
+    def partitions(
+        self,
+        table: Table,
+        schema: StructType,
+        *,
+        filter: Filter | None = None,  # noqa: A002 - as the library's scan has it
+        as_of: Moment | None = None,
+        since: Moment | None = None,
+    ) -> list[InputPartition]:
+        """The slices of one query of the columns that Spark's plan has, fixed now."""
+        rows = table.scan(schema.names, None, filter, mode=self.mode, as_of=as_of, since=since)
+        slices = SliceRows(table.url, self.storage, rows.slice_query(), shown_schema(rows.schema))
+        return [SlicePartition(slices, pickle.dumps(part)) for part in rows.slices()]
+
+
+def _mode(text: str) -> Mode:
+    for mode in get_args(Mode):
+        if text == mode:
+            found: Mode = mode
+            return found
+    raise OptionError(f"mode={text!r}", fix=f"Give one of {', '.join(get_args(Mode))}.")
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdigit():
+        raise OptionError(f"maxCommitsPerTrigger={text!r} is no number", fix="Give how many commits a batch may have; 0 for all.")
+    return int(text)
