@@ -1,5 +1,6 @@
 """A takeover on an object store lists what earlier owners have published, and looks at single files only where one is amiss."""
 
+import threading
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -8,7 +9,9 @@ from typing import TypeVar
 import pytest
 
 from headgate_tables import hudi
+from headgate_tables.commitlog.tail import read_state
 from headgate_tables.errors import CorruptFileError
+from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER
 from headgate_tables.system import System
 from support.faults import FailingStore, InPlaceStore
@@ -17,6 +20,7 @@ from support.tables import by_hudi_rs, create, notes, rows
 
 _T = TypeVar("_T")
 COMMITS = 30
+SLOTS = ".hoodie/.headgate/slot"
 
 
 class Recording(InPlaceStore):
@@ -64,6 +68,33 @@ def test_files_that_are_published_cost_a_listing_and_not_a_request_each(table: P
     expected = {f"k{n}": "x" for n in range(COMMITS)} | {"after": "y"}
     assert notes(handle) == expected
     assert {row["id"]: row["note"] for row in by_hudi_rs(str(table))} == expected
+
+
+class Slow(Recording):
+    """Answers each request for a slot when so many others are under way, and at the latest after a while."""
+
+    def __init__(self, root: Path, together: int) -> None:
+        super().__init__(root)
+        self._met = threading.Barrier(together)
+        self.alone = 0
+
+    def _call(self, name: str, work: Callable[[], _T]) -> _T:
+        if name.startswith(f"get {SLOTS}"):
+            try:
+                self._met.wait(timeout=5)
+            except threading.BrokenBarrierError:
+                self.alone += 1
+        return super()._call(name, work)
+
+
+def test_slots_since_the_last_fold_are_read_many_at_once(table: Path) -> None:
+    """One after the other they would cost a takeover 5 s, with 100 slots and 25 ms for an answer: they are read twice."""
+    slots = len(list((table / SLOTS).iterdir()))
+    store = Slow(table, 8)
+    state, read = read_state(store, LOG_LAYOUT)
+    assert (slots % 8, store.alone) == (0, 0)
+    assert [slot.n for slot in read] == list(range(slots))
+    assert state.n == slots - 1
 
 
 @pytest.mark.parametrize("which", [0, COMMITS // 2, COMMITS - 1])

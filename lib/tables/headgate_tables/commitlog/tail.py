@@ -8,6 +8,10 @@ from headgate_tables.commitlog.slot import Slot, decode_slot, hash_of, unfit, un
 from headgate_tables.commitlog.state import LogState
 from headgate_tables.errors import CorruptFileError
 from headgate_tables.storage.store import Store
+from headgate_tables.storage.workers import Workers
+
+_READS_AT_ONCE = 16
+"""Requests of one reader of the log that an object store has at a time. More: more memory, and the store may refuse some."""
 
 
 def read_boundary(store: Store, layout: LogFormat) -> int:
@@ -31,19 +35,26 @@ def read_state(store: Store, layout: LogFormat, *, folds: bool = True) -> tuple[
     state = _newest_fold(store, layout) if folds else _oldest_state(store, layout)
     names = store.list_folder(layout.slots, after=number_name(state.n) if state.n >= 0 else None).files
     numbers = sorted(int(name) for name in names if is_number(name) and int(name) > state.n)
-    slots: list[Slot] = []
     # A listing is not atomic: a slot below the newest may exist although the listing lacks it.
-    for n in range(state.n + 1, numbers[-1] + 1 if numbers else 0):
+    read = _read_slots(store, layout, range(state.n + 1, numbers[-1] + 1 if numbers else 0))
+    for slot, own_hash in read:
+        state.apply(slot, own_hash)
+    return state, [slot for slot, _ in read]
+
+
+def _read_slots(store: Store, layout: LogFormat, numbers: range) -> list[tuple[Slot, str]]:
+    """These slots and the hashes of their bytes; of an object store many at once, because a takeover waits for each answer."""
+
+    def read(n: int) -> tuple[Slot, str]:
         try:
-            slot, own_hash = read_slot(store, layout, n)
+            return read_slot(store, layout, n)
         except FileNotFoundError as error:
             raise CorruptFileError(
                 f"{layout.slots} has a gap: slot {n} is not there, though slot {numbers[-1]} is listed",
                 fix=f"A slot was removed from outside; restore `{layout.folder}` from a copy.",
             ) from error
-        state.apply(slot, own_hash)
-        slots.append(slot)
-    return state, slots
+
+    return Workers(1 if store.stages else _READS_AT_ONCE).map(read, numbers)
 
 
 def _oldest_state(store: Store, layout: LogFormat) -> LogState:
