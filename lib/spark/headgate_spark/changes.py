@@ -14,8 +14,6 @@ from headgate_spark.carried import carrying
 from headgate_spark.source_options import SlicePartition, SourceOptions
 from headgate_tables.face.owner import Table
 
-SNAPSHOT: Final = "snapshot"
-LATEST: Final = "latest"
 SINCE: Final = "since"
 _NOTHING: Final = ""
 """The offset before the first batch, which has the table's rows and not the commits that wrote them."""
@@ -34,11 +32,12 @@ class ChangesReader(DataSourceStreamReader, _AvailableNow):  # type: ignore[misc
         self._schema = schema
         self._table: Table | None = None
         self._last = ""
+        self._newest = ""
 
     def initialOffset(self) -> Offset:
         """Where a new query begins; one that is started again goes on from its checkpoint."""
         with carrying():
-            match self._options.starting_from or SNAPSHOT:
+            match self._options.starting_from or "snapshot":
                 case "snapshot":
                     return {SINCE: _NOTHING}
                 case "latest":
@@ -56,16 +55,16 @@ class ChangesReader(DataSourceStreamReader, _AvailableNow):  # type: ignore[misc
         with carrying():
             since = start[SINCE] if start is not None else _NOTHING
             commits = [each.completion for each in self._open().commits() if each.completion > since]
+        self._newest = commits[-1] if commits else since
         if self._last:
             commits = [completion for completion in commits if completion <= self._last]
         most = getattr(limit, "max_files", 0) if since != _NOTHING else 0
         commits = commits[:most] if most else commits
         return {SINCE: commits[-1] if commits else since}
 
-    def reportLatestOffset(self) -> Offset | None:
-        """For the query's progress."""
-        with carrying():
-            return {SINCE: self._open().scan().as_of}
+    def reportLatestOffset(self) -> Offset:
+        """The newest commit when the last batch was planned, for the query's progress."""
+        return {SINCE: self._newest}
 
     def prepareForTriggerAvailableNow(self) -> None:
         """The query ends with the newest commit of now."""

@@ -19,7 +19,7 @@ from headgate_tables.near_names import did_you_mean
 from headgate_tables.opening import open_table
 
 _STORAGE: Final = "storage."
-_NAMES: Final = ("path", "columns", "mode", "asOf", "since", "startingFrom", "maxCommitsPerTrigger")
+NAMES: Final = ("path", "columns", "mode", "asOf", "since", "startingFrom", "maxCommitsPerTrigger")
 _OF_STREAMS: Final = ("startingFrom", "maxCommitsPerTrigger")
 Kind = Literal["read", "readStream"]
 
@@ -50,11 +50,11 @@ class SourceOptions:
         """From Spark's, whose names have no case. Raises OptionError for one that is unknown or has a wrong value."""
         given = {name.lower(): value for name, value in options.items()}
         storage = {name.removeprefix(_STORAGE): given.pop(name) for name in list(given) if name.startswith(_STORAGE)}
-        known = {name.lower(): name for name in _NAMES}
+        known = {name.lower(): name for name in NAMES}
         for name in given.keys() - known:
             raise OptionError(
                 f"there is no option {name!r}",
-                fix=f"{did_you_mean(name, _NAMES)}There are {', '.join(_NAMES)}, and {_STORAGE}KEY for settings of the storage.",
+                fix=f"{did_you_mean(name, NAMES)}There are {', '.join(NAMES)}, and {_STORAGE}KEY for settings of the storage.",
             )
         text = {known[name]: value.strip() for name, value in given.items()}
         if not text.get("path"):
