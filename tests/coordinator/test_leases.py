@@ -11,6 +11,7 @@ import pytest
 from redis.asyncio import Redis
 from redis.asyncio.client import Pipeline
 
+from headgate_coordinator.leadership import leases as leases_module
 from headgate_coordinator.leadership import redis_access
 from headgate_coordinator.leadership.leases import Holder, Leases
 from headgate_coordinator.leadership.redis_access import open_redis
@@ -37,6 +38,11 @@ async def make(redis: str) -> AsyncIterator[Make]:
             return made
 
         yield leases
+
+
+async def keys_of(client: Redis) -> list[str]:
+    """But those that say how long Redis has had data."""
+    return [key async for key in client.scan_iter("*") if not key.endswith((":known", ":new"))]
 
 
 @pytest.fixture
@@ -74,10 +80,10 @@ async def test_a_beat_renews_leases_and_registration_but_not_those_of_others(mak
     await one.take_lease("t")
     await other.take_lease("u")
     await one.renew([])
-    for key in [key async for key in client.scan_iter("*")]:
+    for key in await keys_of(client):
         await client.pexpire(key, 70_000)
     assert (await one.renew(["t"])) is not None
-    left = {await client.get(key): await client.pttl(key) for key in [key async for key in client.scan_iter("*")]}
+    left = {await client.get(key): await client.pttl(key) for key in await keys_of(client)}
     assert left.pop(other.own.encode()) <= 70_000
     assert set(left) == {one.own.encode()}
     assert all(ttl > 70_000 for ttl in left.values())
@@ -170,6 +176,32 @@ async def test_that_redis_has_lost_its_data_is_noticed_by_whatever_asks_first(ma
     assert (one.data_losses, other.data_losses) == (1, 1)
 
 
+async def test_redis_is_new_for_everybody_until_holders_had_time_to_take_leases_back(
+    make: Make, client: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leases_module, "NEW_MS", 300)
+    one, other = make("one"), make("other")
+    await one.holders(["t"])
+    assert one.is_new, "nobody has written yet"
+    await one.renew([])
+    for leases in (one, other):
+        await leases.holders(["t"])
+        assert leases.is_new
+    while other.is_new:
+        await asyncio.sleep(0.02)
+        await other.holders(["t"])
+    assert await client.ttl(next(key for key in await client.keys() if key.endswith(":known"))) == -1
+    late = make("late")
+    await late.renew([])
+    await late.holders(["t"])
+    assert not late.is_new
+    await client.flushall()
+    await one.renew(["t"])
+    await late.holders(["t"])
+    assert late.is_new
+    assert await late.holders(["t"]) == {"t": one.own}
+
+
 async def test_only_the_holder_frees_a_lease(make: Make) -> None:
     one, other = make("one"), make("other")
     await one.take_lease("t")
@@ -210,7 +242,7 @@ async def test_what_a_beat_renews_while_it_is_freed_is_freed(make: Make, client:
     monkeypatch.setattr(Pipeline, "get", get)
     await one.release_lease("t")
     await one.leave_registry()
-    assert [key async for key in client.scan_iter("*") if ":freed:" not in key] == []
+    assert [key for key in await keys_of(client) if ":freed:" not in key] == []
 
 
 async def test_a_beat_that_began_before_a_lease_was_freed_takes_nothing_back(make: Make, client: Redis) -> None:
@@ -222,7 +254,7 @@ async def test_a_beat_that_began_before_a_lease_was_freed_takes_nothing_back(mak
     beat = await one.renew(["t"])
     assert beat is not None
     assert (beat.lost, beat.recreated) == ({}, [])
-    assert [key async for key in client.scan_iter("*") if ":freed:" not in key] == []
+    assert [key for key in await keys_of(client) if ":freed:" not in key] == []
     await one.take_lease("t")
     await one.renew(["t"])
     assert await one.holders(["t"]) == {"t": one.own}
@@ -239,7 +271,7 @@ async def test_no_name_of_a_user_is_in_a_key(make: Make, client: Redis) -> None:
     one = make("one")
     await one.take_lease("t{1}:\n*")
     await one.renew(["t{1}:\n*"])
-    keys = [key async for key in client.scan_iter("*")]
+    keys = await keys_of(client)
     assert {key.rpartition(":")[2] for key in keys} == {b"t{1}:\n*".hex(), b"one".hex()}
 
 

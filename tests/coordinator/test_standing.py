@@ -9,7 +9,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from headgate_coordinator.leadership.coordinator_state import CoordinatorState
-from headgate_coordinator.leadership.elections import RANK_WAIT_S, SEEN_S, Elections, owner_rank
+from headgate_coordinator.leadership.elections import AGAIN_S, RANK_WAIT_S, SEEN_S, Elections, owner_rank
 from headgate_coordinator.leadership.leases import Holder, Renewal
 from headgate_coordinator.metrics import Metrics
 from headgate_coordinator.settings import CoordinatorSettings
@@ -40,11 +40,13 @@ class Scene:
         self.clock = Clock()
         self.state = CoordinatorState(own=OWN)
         self.tables = ["t"]
-        self.store_answers = True
+        self.store_answers = self.answers = True
         self.held: dict[str, Holder | None] = {}
         self.alive = [OWN]
         self.beats_say: list[Holder] | None = None
         self.data_losses = 0
+        self.is_new = False
+        self.made: set[str] = set()
         self.freed_leases: set[str] = set()
         self.taken: list[str] = []
         self.looks = self.beats = 0
@@ -58,9 +60,9 @@ class Scene:
 
     # As leases.
 
-    async def renew(self, held: Any, *, stands: bool = True) -> Renewal:
+    async def renew(self, held: Any, *, stands: bool = True) -> Renewal | None:
         self.beats += 1
-        return Renewal({}, [], list(self.alive if self.beats_say is None else self.beats_say))
+        return None if not self.answers else Renewal({}, [], list(self.alive if self.beats_say is None else self.beats_say))
 
     async def coordinators(self) -> list[Holder]:
         return list(self.alive)
@@ -99,14 +101,16 @@ class Scene:
 
 class _Storage:
     def __init__(self, scene: Scene) -> None:
-        self.table_names, self.open_owned = scene.table_names, scene.own_table
+        self.table_names, self.open_owned, self.made = scene.table_names, scene.own_table, scene.made
 
 
 @asynccontextmanager
 async def standing() -> AsyncIterator[Scene]:
     scene: Any = Scene()
     world = World(scene.clock, World.real().ids, "host", 1, pass_on)
-    settings = CoordinatorSettings(store="/nowhere", redis="redis://nowhere", scan_interval=0.002, lease_ttl=TTL_S)
+    settings = CoordinatorSettings(
+        store="/nowhere", redis="redis://nowhere", scan_interval=0.002, lease_ttl=TTL_S, lease_renewal=1.5
+    )
     created, draining = asyncio.Event(), asyncio.Event()
     created.set()
     metrics: Any = Metrics(CollectorRegistry())
@@ -188,6 +192,44 @@ async def test_nobody_stands_before_holders_that_redis_has_forgotten_could_take_
         assert scene.taken == []
         await scene.looked(after=0.2)
         assert scene.taken == ["u"]
+
+
+async def test_beside_a_new_redis_a_new_coordinator_stands_for_no_table_that_may_have_a_holder() -> None:
+    """Rule R5. It has never registered, so it cannot miss its registration; and the table that it has made has no owner yet."""
+    async with standing() as scene:
+        scene.taken.clear()
+        scene.is_new = True
+        scene.tables = ["t", "held", "made", "taken"]
+        scene.made.update(["made", "taken"])
+        scene.held = {"taken": OTHER}
+        await scene.looked(after=1.0)
+        await scene.looked(after=1.0)
+        assert scene.taken == ["made"]
+        scene.held = {}
+        await scene.looked(after=1.0)
+        assert scene.taken == ["made"]
+        scene.is_new = False
+        await scene.looked(after=1.0)
+        assert sorted(scene.taken) == ["held", "made", "taken"]
+
+
+async def test_a_redis_that_does_not_answer_is_asked_again_soon() -> None:
+    """Who holds leases takes them back before a coordinator that has just begun finds them free."""
+    async with standing() as scene:
+        slept: list[float] = []
+        sleep = scene.clock.sleep
+
+        async def noted(seconds: float) -> None:
+            slept.append(seconds)
+            await sleep(seconds)
+
+        scene.clock.sleep = noted  # type: ignore[method-assign]
+        await scene.looked()
+        assert (1.5 in slept, AGAIN_S in slept) == (True, False)
+        scene.answers = False
+        slept.clear()
+        await scene.looked()
+        assert (1.5 in slept, AGAIN_S in slept) == (False, True)
 
 
 async def test_a_lease_that_was_freed_after_redis_lost_its_data_is_taken_at_once() -> None:

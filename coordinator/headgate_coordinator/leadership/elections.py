@@ -35,7 +35,7 @@ RANK_WAIT_S = 1.0
 SEEN_S = 10.0
 """How long a coordinator stays listed after it was last seen: a flushed Redis must not cut control streams."""
 AGAIN_S = 0.2
-"""Between questions of a coordinator that drains to a Redis that does not answer."""
+"""Between questions to a Redis that does not answer: leases that it has lost are taken back before others stand for them."""
 DRAIN_EXTENSION_S = 15.0
 """How much longer than ``drain_timeout`` a drain takes at most while its checkpoints go on. The time after which a platform kills
 has to cover both: the chart's is 20 s above ``drain_timeout``."""
@@ -113,8 +113,8 @@ class Elections:
         A Redis that does not answer changes nothing (rule R4).
         """
         while True:
-            await self._renew()
-            await self._world.clock.sleep(self._settings.lease_renewal)
+            answered = await self._renew()
+            await self._world.clock.sleep(self._settings.lease_renewal if answered else AGAIN_S)
 
     async def _renew(self) -> bool:
         """Returns whether Redis answered."""
@@ -207,18 +207,19 @@ class Elections:
 
     def _is_forgetful(self) -> bool:
         """Whether a holder may not have taken back yet what Redis lost."""
-        return self._world.clock.monotonic() - self._forgot_at < self._settings.lease_ttl
+        return self._leases.is_new or self._world.clock.monotonic() - self._forgot_at < self._settings.lease_ttl
 
     def _may_take(self, table: str, holder: Holder | None, freed: Collection[str]) -> bool:
         """A Redis that has lost its data names no holder, but there may be one: it gets as long as its lease would have lasted,
-        unless it freed the lease since.
+        unless it freed the lease since. Of a table that was made here and that nobody has been seen to hold there is none.
 
         Otherwise two coordinators would fence each other whenever Redis loses its data (rule R5).
         """
         if holder is not None:
             self._free_since.pop(table, None)
+            self._storage.made.discard(table)
             return holder.name == self._leases.own.name
-        if self._is_forgetful() and table not in freed:
+        if self._is_forgetful() and table not in freed and table not in self._storage.made:
             return False
         now = self._world.clock.monotonic()
         since = self._free_since.setdefault(table, now)

@@ -16,6 +16,9 @@ from redis.asyncio import Redis
 from redis.asyncio.client import Pipeline
 from redis.exceptions import RedisError, WatchError
 
+NEW_MS = 2000
+"""How long Redis counts as new after a coordinator has found it without data: holders take leases of before back in that time.
+Longer: after a start of everything, tables wait longer for an owner."""
 _SCAN_COUNT = 1000
 _T = TypeVar("_T")
 
@@ -66,7 +69,8 @@ class Leases:
 
     ``redis`` decodes answers and is closed with this; each command is tried once (``redis_access.open_redis``).
     ``data_losses`` counts how often the own entry was gone from the registry: then Redis has lost its data, or this process
-    slept, and a missing lease says nothing about its holder.
+    slept, and a missing lease says nothing about its holder. ``is_new``: Redis had no data at all a moment ago, so this process,
+    which may be new itself, cannot know what it has lost.
     """
 
     def __init__(self, redis: Redis, cluster: str, own: Holder, *, ttl_s: float) -> None:
@@ -74,10 +78,12 @@ class Leases:
         self.reachable = False
         self.last_error = "not asked yet"
         self.data_losses = 0
+        self.is_new = True
         self._registered = False
         self._left = False
         self._freed: set[str] = set()
         self._prefix = f"headgate:{cluster.encode().hex()}"
+        self._known, self._new = f"{self._prefix}:known", f"{self._prefix}:new"
         self._ttl_ms = round(ttl_s * 1000)
         self._redis = redis
 
@@ -103,9 +109,12 @@ class Leases:
         keys = [self._lease(table) for table in held]
         member = self._member(self.own.name)
         async with self._watching([*keys, member]) as pipe:
-            registration, *found = await pipe.mget([member, *keys])
+            known, registration, *found = await pipe.mget([self._known, member, *keys])
             self._note_registration(registration)
             pipe.multi()  # type: ignore[no-untyped-call]
+            if known is None:
+                pipe.set(self._known, "1")
+                pipe.set(self._new, "1", px=NEW_MS)
             # The caller may not have known what was freed in the meantime.
             stands = stands and not self._left
             if stands:
@@ -138,11 +147,12 @@ class Leases:
         """Holder of each table; None for a free one. None instead of the mapping when Redis does not answer."""
         if not tables:
             return {}
-        keys = [self._member(self.own.name), *(self._lease(table) for table in tables)]
+        keys = [self._known, self._new, self._member(self.own.name), *(self._lease(table) for table in tables)]
         values = await self._ask(lambda: self._redis.mget(keys))
         if values is None:
             return None
-        registration, *values = values
+        known, new, registration, *values = values
+        self.is_new = known is None or new is not None
         self._note_registration(registration)
         return {table: None if value is None else Holder.decode(value) for table, value in zip(tables, values, strict=True)}
 

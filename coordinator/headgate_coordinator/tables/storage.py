@@ -49,7 +49,7 @@ class _Kept(NamedTuple):
 class TableStorage:
     """Every method raises TablesError. Definitions are kept for DESCRIBED_S: adoptions and overwrites are rare.
 
-    ``endings``: of the tables' names.
+    ``endings``: of the tables' names. ``made``: names of tables that were made here; who sees that one is owned takes it out.
     """
 
     def __init__(self, settings: CoordinatorSettings, world: World, system: System, guard: GuardedClock) -> None:
@@ -60,6 +60,7 @@ class TableStorage:
         self._system = replace(system, clock=guard)
         self._catalog = Catalog(settings.store, self._options, self._system)
         self.endings = Endings(self._catalog, self._options, self._system, guard)
+        self.made: set[str] = set()
         self._kept: dict[str, _Kept] = {}
 
     def table_names(self) -> list[str]:
@@ -150,6 +151,7 @@ class TableStorage:
         )
         if not listed:
             self._catalog.add(wanted.name, place, wanted.creator)
+            self.made.add(wanted.name)
         return self._keep(table, wanted.name, place)
 
     def open_owned(self, name: str, address: str, adoption: RunService | None = None) -> tuple[Table, Definition]:
