@@ -77,4 +77,4 @@ def test_every_folder_of_tests_has_fast_ones() -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
     fast = {Path(line.partition("::")[0]).parent for line in done.stdout.splitlines() if "::" in line}
     whole = {file.parent.relative_to(ROOT) for file in ROOT.glob("tests/**/test_*.py")}
-    assert fast == whole - {Path("tests/interop"), Path("tests/spark")}
+    assert fast == whole - {Path("tests/interop"), Path("tests/spark"), Path("tests/spark_source")}

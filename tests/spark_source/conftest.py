@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from headgate_spark import register
+from headgate_spark.source import register
 
 
 def start(folder: Path) -> Any:

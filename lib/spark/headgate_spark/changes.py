@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from pyspark.sql import streaming
@@ -14,15 +14,18 @@ from headgate_spark.carried import carrying
 from headgate_spark.source_options import SlicePartition, SourceOptions
 from headgate_tables.face.owner import Table
 
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.datasource import ReadLimit  # PySpark 4.2
+
 SINCE: Final = "since"
 _NOTHING: Final = ""
 """The offset before the first batch, which has the table's rows and not the commits that wrote them."""
 Offset = Mapping[str, str]
-_limits: Any = getattr(streaming, "datasource", None)  # PySpark 4.2
-_AvailableNow: Any = getattr(_limits, "SupportsTriggerAvailableNow", object)
+_limits = vars(streaming).get("datasource")  # PySpark 4.2
+_AvailableNow = getattr(_limits, "SupportsTriggerAvailableNow", object)
 
 
-class ChangesReader(DataSourceStreamReader, _AvailableNow):  # type: ignore[misc]
+class ChangesReader(DataSourceStreamReader, _AvailableNow):  # type: ignore[misc, valid-type]
     """A batch has each row once that the commits between two offsets wrote, as the last of them left it; deleted rows are not in
     it. Without ``startingFrom`` the first batch is the whole table.
     """
@@ -45,12 +48,12 @@ class ChangesReader(DataSourceStreamReader, _AvailableNow):  # type: ignore[misc
                 case moment:
                     return {SINCE: self._open().scan(as_of=moment).as_of}
 
-    def getDefaultReadLimit(self) -> Any:
+    def getDefaultReadLimit(self) -> ReadLimit:
         """``maxCommitsPerTrigger`` as a limit of files: Spark has none of commits, and gives it back as it is."""
         most = self._options.most_commits
         return _limits.ReadMaxFiles(most) if most else _limits.ReadAllAvailable()
 
-    def latestOffset(self, start: Offset | None = None, limit: Any = None) -> Offset:
+    def latestOffset(self, start: Offset | None = None, limit: ReadLimit | None = None) -> Offset:
         """The newest commit that the next batch may have. PySpark before 4.2 says neither start nor limit."""
         with carrying():
             since = start[SINCE] if start is not None else _NOTHING

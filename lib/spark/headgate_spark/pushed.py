@@ -6,20 +6,23 @@ import operator
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from functools import reduce
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-_COMPARISONS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import Filter  # PySpark 4.1
+
+_COMPARISONS: Final[Mapping[str, Callable[..., pc.Expression]]] = {
     "EqualTo": operator.eq,
     "GreaterThan": operator.gt,
     "GreaterThanOrEqual": operator.ge,
     "LessThan": operator.lt,
     "LessThanOrEqual": operator.le,
 }
-_Make = Callable[[pa.DataType], bool]
-_EXACT: Final[tuple[_Make, ...]] = (
+_IsKind = Callable[[pa.DataType], bool]
+_EXACT: Final[tuple[_IsKind, ...]] = (
     pa.types.is_integer,
     pa.types.is_string,
     pa.types.is_date,
@@ -30,15 +33,15 @@ _EXACT: Final[tuple[_Make, ...]] = (
 """Types of which Arrow compares values as Spark does. Of floats it does not: in Spark NaN is above all numbers."""
 
 
-def expression_of(filters: Iterable[Any], schema: pa.Schema) -> pc.Expression | None:
-    """What PySpark's filters (4.1 on; classes that older ones do not have) say together of a table with this schema. At least the
-    rows that they select pass: a filter that cannot be said exactly is left out. None: nothing is ruled out.
+def expression_of(filters: Iterable[Filter], schema: pa.Schema) -> pc.Expression | None:
+    """What PySpark's filters say together of a table with this schema. At least the rows that they select pass: a filter that
+    cannot be said exactly is left out. None: nothing is ruled out.
     """
     found = [each for each in (_expression(wanted, schema) for wanted in filters) if each is not None]
     return reduce(operator.and_, found) if found else None
 
 
-def _expression(wanted: Any, schema: pa.Schema) -> pc.Expression | None:
+def _expression(wanted: Filter, schema: pa.Schema) -> pc.Expression | None:
     kind = type(wanted).__name__
     if kind == "Not":
         # Where Spark's answer is null, Arrow's is null or true. EqualNullSafe, of which this does not hold, is not said at all.
@@ -61,7 +64,7 @@ def _expression(wanted: Any, schema: pa.Schema) -> pc.Expression | None:
     return None if value is None else _COMPARISONS[kind](column, value)
 
 
-def _scalar(value: object, kind: pa.DataType) -> pa.Scalar[Any] | None:
+def _scalar(value: object, kind: pa.DataType) -> pa.Scalar[pa.DataType] | None:
     """The value in the column's type; None when it has none there."""
     if isinstance(kind, pa.TimestampType) and (not isinstance(value, datetime) or (value.tzinfo is None) != (kind.tz is None)):
         return None  # Arrow would drop the zone

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -15,6 +15,9 @@ from headgate_spark.carried import carrying
 from headgate_spark.changes import ChangesReader
 from headgate_spark.pushed import expression_of
 from headgate_spark.source_options import SlicePartition, SourceOptions
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import Filter  # PySpark 4.1
 
 
 def register(spark: SparkSession) -> None:
@@ -55,9 +58,9 @@ class TableReader(DataSourceReader):  # type: ignore[misc]
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self._options = options
         self._schema = schema
-        self._pushed: Sequence[Any] = ()
+        self._pushed: Sequence[Filter] = ()
 
-    def pushFilters(self, filters: list[Any]) -> list[Any]:
+    def pushFilters(self, filters: list[Filter]) -> list[Filter]:
         """Uses them, and leaves all of them to Spark as well."""
         self._pushed = filters
         return filters
