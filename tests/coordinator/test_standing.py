@@ -204,7 +204,7 @@ async def test_beside_a_new_redis_a_new_coordinator_stands_for_no_table_that_may
         scene.held = {"taken": OTHER}
         await scene.looked(after=1.0)
         await scene.looked(after=1.0)
-        assert scene.taken == ["made"]
+        assert (scene.taken, scene.made) == (["made"], set()), "each has, or has had, an owner now"
         scene.held = {}
         await scene.looked(after=1.0)
         assert scene.taken == ["made"]

@@ -203,6 +203,7 @@ class Elections:
                 _log.info("lease taken", table=table)
                 self._state.holders[table] = self._leases.own
                 self._free_since.pop(table, None)
+                self._storage.made.discard(table)
                 self._serving[table] = tasks.create_task(self._serve(table))
 
     def _is_forgetful(self) -> bool:
