@@ -68,7 +68,7 @@ def test_h8_a_process_that_slept_after_winning_publishes_nothing_that_was_archiv
     faulty = sleeper._store
     assert isinstance(faulty, FaultyStore)
     transaction = sleeper.transaction()
-    transaction.upsert(rows(("won", 1, "x")))
+    transaction.upsert(rows(("won", 1, "x"), part="new"))  # whose metadata file is published before the completed instant
     published: list[str] = []
 
     def sleep() -> None:

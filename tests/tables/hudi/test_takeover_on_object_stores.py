@@ -1,5 +1,6 @@
 """A takeover on an object store lists what earlier owners have published, and looks at single files only where one is amiss."""
 
+import shutil
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -21,6 +22,7 @@ from support.tables import by_hudi_rs, create, notes, rows
 _T = TypeVar("_T")
 COMMITS = 30
 SLOTS = ".hoodie/.headgate/slot"
+FOLDS = ".hoodie/.headgate/fold"
 
 
 class Recording(InPlaceStore):
@@ -95,6 +97,89 @@ def test_slots_since_the_last_fold_are_read_many_at_once(table: Path) -> None:
     assert (slots % 8, store.alone) == (0, 0)
     assert [slot.n for slot in read] == list(range(slots))
     assert state.n == slots - 1
+
+
+def opened(folder: Path) -> tuple[hudi.Table, Recording]:
+    """A handle that has read the log, and a store that notes what comes."""
+    store = Recording(folder)
+    table = open_on(store)
+    store.seen.clear()
+    return table, store
+
+
+def reads(store: Recording) -> list[str]:
+    """Of slots and folds."""
+    return [call for call in store.seen if call.startswith((f"get {SLOTS}", f"get {FOLDS}"))]
+
+
+def test_who_owns_what_it_has_opened_reads_the_newest_slot_again_and_no_other(table: Path) -> None:
+    handle, store = opened(table)
+    handle.own()
+    assert [call.rpartition("/")[2] for call in reads(store)] == [f"{COMMITS + 1:020}"]
+    handle.upsert(rows(("after", 1, "y")))
+    assert len(notes(handle)) == COMMITS + 1
+
+
+def test_t1_slots_that_came_since_the_table_was_opened_are_read(table: Path) -> None:
+    handle, _ = opened(table)
+    with open_on(Recording(table)) as other:
+        other.upsert(rows(("other", 1, "x")))
+        epoch = other.own()
+    assert handle.own() == epoch + 1
+    handle.upsert(rows(("k1", 99, "y")))
+    assert notes(handle) == {f"k{n}": "x" for n in range(COMMITS)} | {"other": "x", "k1": "y"}
+
+
+@pytest.mark.parametrize("commits", [1, 80])
+def test_t1_a_fold_that_came_since_the_table_was_opened_is_no_gap(table: Path, commits: int) -> None:
+    """Also one behind which slots were deleted that this handle has read, and the ones after them."""
+    handle, _ = opened(table)
+    with open_on(Recording(table)) as other:
+        other.configure({"headgate.log.retire.after": "0"})
+        for number in range(commits):
+            other.upsert(rows(("other", number, "x")))
+        log, _ = other._opened.writable()
+        log.fold()
+        log.truncate(0)
+        epoch = other.own()
+    assert handle.own() == epoch + 1
+    handle.upsert(rows(("k1", 99, "y")))
+    expected = {f"k{n}": "x" for n in range(COMMITS)} | {"other": "x", "k1": "y"}
+    assert notes(handle) == expected
+    assert {row["id"]: row["note"] for row in by_hudi_rs(str(table))} == expected
+
+
+def test_t1_a_log_that_was_restored_from_a_copy_is_read_anew(tmp_path: Path, table: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(table, copy)
+    with open_on(Recording(table)) as other:
+        other.upsert(rows(("lost", 1, "x")))
+    handle, _ = opened(table)
+    shutil.rmtree(table)
+    shutil.copytree(copy, table)
+    handle.own()
+    handle.upsert(rows(("after", 1, "y")))
+    assert notes(handle) == {f"k{n}": "x" for n in range(COMMITS)} | {"after": "y"}
+
+
+def test_a_commit_does_not_look_again_at_the_files_that_announced_it(table: Path) -> None:
+    store = Recording(table)
+    with open_on(store) as handle:
+        handle.upsert(rows(("first", 1, "x")))
+        store.seen.clear()
+        handle.upsert(rows(("second", 1, "x")))
+    asked = Counter(call.rpartition(".")[2] for call in store.seen if f" {TIMELINE_FOLDER}/" in call)
+    assert asked == {"requested": 1, "inflight": 1, "deltacommit": 1}
+
+
+@pytest.mark.parametrize("state", ["requested", "inflight"])
+def test_p3_a_file_that_announced_a_commit_and_is_gone_is_there_again_afterwards(table: Path, state: str) -> None:
+    with open_on(Recording(table)) as handle:
+        with handle.transaction() as transaction:
+            transaction.upsert(rows(("new", 1, "x")))
+            announced = table / TIMELINE_FOLDER / f"{transaction.instant}.deltacommit.{state}"
+            announced.unlink()
+        assert announced.exists()
 
 
 @pytest.mark.parametrize("which", [0, COMMITS // 2, COMMITS - 1])

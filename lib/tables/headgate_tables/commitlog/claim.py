@@ -13,7 +13,7 @@ from headgate_tables.commitlog.log_format import LogFormat
 from headgate_tables.commitlog.records import OwnerProcess
 from headgate_tables.commitlog.slot import Body, Slot
 from headgate_tables.commitlog.state import LogState
-from headgate_tables.commitlog.tail import read_boundary, read_state
+from headgate_tables.commitlog.tail import read_boundary, read_on, read_state
 from headgate_tables.commitlog.times import TimeGenerator
 from headgate_tables.commitlog.tombstone import dropped_error, grace_error, read_tombstone
 from headgate_tables.commitlog.win import win
@@ -123,7 +123,7 @@ class Claim:
     def _fence(self, *, accepting: bool) -> bool:
         """Tries once. False: another process won the number; look again."""
         boundary = read_boundary(self.store, self.layout)
-        self.state, self.unfolded = read_state(self.store, self.layout)
+        self.state, self.unfolded = read_on(self.store, self.layout, self.state, self.unfolded)
         _check_boundary(boundary, self.state)
         if self.state.dropped is not None:
             raise dropped_error(self.state.dropped)

@@ -7,6 +7,7 @@ Its parts are modules of their own: ``claim`` (who may append), ``reservations``
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from types import MappingProxyType
 
 from headgate_tables.commitlog.bodies import Commit, Configured, Dead, Offsets, Reserve, ServiceBody
 from headgate_tables.commitlog.claim import Claim
@@ -154,11 +155,13 @@ class CommitLog:
         channels: Channels | None = None,
         on_durable: Callable[[], None] | None = None,
         config: Mapping[str, Json] | None = None,
+        there: Mapping[str, int] = MappingProxyType({}),
     ) -> str:
         """Wins a COMMIT slot for durable ``files``, publishes it and returns the completion time.
 
         ``derive`` makes the derived files from the completion time. ``channels``, ``config``: what changed (see LogState).
         ``on_durable`` is called between winning and publishing: from then on the commit stands, whatever happens (rule C6).
+        ``there``: sizes of derived files that were listed a moment ago, and are not looked at again.
         Raises TransactionError when an older transaction is open (rule RO2), DeposedError, OutcomeUnknownError. After any
         other error than a ReopenTable nothing was decided, and the transaction is still open.
         """
@@ -182,7 +185,7 @@ class CommitLog:
         self._reservations.end(instant)
         if on_durable is not None:
             on_durable()
-        self._unpublished.publish_own(slot)
+        self._unpublished.publish_own(slot, there)
         return completion
 
     def decide(self, build: Callable[[str], ServiceBody | Configured]) -> str:

@@ -1,5 +1,8 @@
 """Reading the log: newest fold, then every slot after it (rules T1, T5). Never writes."""
 
+from collections.abc import Sequence
+from copy import deepcopy
+
 from headgate_tables.commitlog.fields import UnfitError
 from headgate_tables.commitlog.folds import decode_fold
 from headgate_tables.commitlog.layout import is_number, number_name
@@ -33,17 +36,42 @@ def read_state(store: Store, layout: LogFormat, *, folds: bool = True) -> tuple[
     slot that makes no sense, UnsupportedTableError for one of a newer version.
     """
     state = _newest_fold(store, layout) if folds else _oldest_state(store, layout)
-    names = store.list_folder(layout.slots, after=number_name(state.n) if state.n >= 0 else None).files
-    numbers = sorted(int(name) for name in names if is_number(name) and int(name) > state.n)
-    # A listing is not atomic: a slot below the newest may exist although the listing lacks it.
-    read = _read_slots(store, layout, range(state.n + 1, numbers[-1] + 1 if numbers else 0))
+    read = _slots_after(store, layout, state.n)
     for slot, own_hash in read:
         state.apply(slot, own_hash)
     return state, [slot for slot, _ in read]
 
 
-def _read_slots(store: Store, layout: LogFormat, numbers: range) -> list[tuple[Slot, str]]:
-    """These slots and the hashes of their bytes; of an object store many at once, because a takeover waits for each answer."""
+def read_on(store: Store, layout: LogFormat, state: LogState, unfolded: Sequence[Slot]) -> tuple[LogState, list[Slot]]:
+    """As ``read_state``, for who has read up to ``state`` before, where ``unfolded`` stood after the newest fold: reads what is
+    newer, and the newest slot of then again. Returns ``state`` itself when there is nothing newer. Raises as ``read_state``.
+    """
+    folded = max((int(name) for name in store.list_folder(layout.folds).files if is_number(name)), default=-1)
+    if not -1 < state.n >= folded or not _is_still_there(store, layout, state):
+        return read_state(store, layout)
+    newer = _slots_after(store, layout, state.n)
+    if newer:
+        state = deepcopy(state)  # a slot that makes no sense leaves the caller with what it had
+        for slot, own_hash in newer:
+            state.apply(slot, own_hash)
+    state.folded = folded
+    return state, [slot for slot in (*unfolded, *(slot for slot, _ in newer)) if slot.n > folded]
+
+
+def _is_still_there(store: Store, layout: LogFormat, state: LogState) -> bool:
+    """Whether the newest slot of this state is still what it was. A log may have been truncated, or restored from a copy."""
+    try:
+        return hash_of(store.get(layout.slot_path(state.n)).to_pybytes()) == state.last_hash
+    except FileNotFoundError:
+        return False
+
+
+def _slots_after(store: Store, layout: LogFormat, n: int) -> list[tuple[Slot, str]]:
+    """All slots after ``n``, and the hashes of their bytes; of an object store many at once: a takeover waits for each answer."""
+    names = store.list_folder(layout.slots, after=number_name(n) if n >= 0 else None).files
+    newest = max((int(name) for name in names if is_number(name)), default=n)
+    # A listing is not atomic: a slot below the newest may exist although the listing lacks it.
+    numbers = range(n + 1, newest + 1)
 
     def read(n: int) -> tuple[Slot, str]:
         try:

@@ -54,8 +54,8 @@ class Unpublished:
             for name, size in self._store.list_folder(folder, sizes=True).sizes.items()
         }
 
-    def publish_own(self, slot: Slot) -> None:
-        """Publishes the slot that this handle has just won.
+    def publish_own(self, slot: Slot, there: Mapping[str, int] = MappingProxyType({})) -> None:
+        """Publishes the slot that this handle has just won. ``there``: see ``CommitLog.commit``.
 
         A successor publishes the same slot: it completes what we cannot reach (rule W2) or are too late for. The commit stands,
         so no DeposedError is raised, after which clients would send the rows again.
@@ -64,7 +64,7 @@ class Unpublished:
         try:
             try:
                 with contextlib.suppress(DeposedError):
-                    self._put_in_place(slot, given_up([slot]))
+                    self._put_in_place(slot, given_up([slot]), there)
             except MissingFileError:
                 if read_state(self._store, self._layout)[0].epoch <= self._claim.state.epoch:  # less: the whole table is gone
                     raise
@@ -78,7 +78,7 @@ class Unpublished:
             ) from error
         self._claim.unpublished.remove(slot)
 
-    def _put_in_place(self, slot: Slot, dead: Collection[str], listed: Mapping[str, int] = MappingProxyType({})) -> None:
+    def _put_in_place(self, slot: Slot, dead: Collection[str], listed: Mapping[str, int]) -> None:
         claim = self._claim
         with claim.ending_on_failed_sync():
             publish(self._store, self._layout, self._clock, slot, dead, self._usable, claim.check_owner_if_late, listed)

@@ -1,6 +1,6 @@
 """What must hold before a commit: this library can write the table, and no other program has written to it (rule F1)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Literal
 
 from headgate_tables.commitlog.state import LogState
@@ -92,18 +92,20 @@ class Guard:
         self._looked_after = ""
         self._settled: str | None = None
 
-    def check(self, state: LogState, *, owner: bool = True, announcing: bool = False) -> None:
+    def check(self, state: LogState, *, owner: bool = True, announcing: bool = False) -> Collection[str]:
         """To be called before a fence (when we do not own the table yet) and before each commit. Checks the whole timeline at
         first, later what is newer than the oldest instant that was reserved at the last check: a handle may be idle for hours.
 
         ``announcing``: before a transaction's first file, when a folder that is unchanged since our last commit is not listed.
-        Raises UnsupportedTableError, MetadataTableError, ForeignWriterError, TableGoneError.
+        Returns the paths of the timeline's files that it has listed. Raises UnsupportedTableError, MetadataTableError,
+        ForeignWriterError, TableGoneError.
         """
         self._check_properties(owner=owner)
         if announcing and self._settled is not None and self._store.version(TIMELINE_FOLDER) == self._settled:
-            return
-        self._check_timeline(state, self._looked_after)
+            return ()
+        listed = self._check_timeline(state, self._looked_after)
         self._looked_after = min(state.reserved, default="")
+        return {instant.path for instant in listed}
 
     def fresh(self) -> "Guard":
         """A guard of the same table that has checked nothing yet."""
@@ -158,8 +160,9 @@ class Guard:
         self._store.delete_folder(METADATA_FOLDER)
         return left
 
-    def _check_timeline(self, state: LogState, after: str) -> None:
-        unknown = not_ours(list_instants(self._store, after=after or None), state)
+    def _check_timeline(self, state: LogState, after: str) -> list[Instant]:
+        listed = list_instants(self._store, after=after or None)
+        unknown = not_ours(listed, state)
         if unknown:
             # Another handle may own the table by now. Its slots come before its files, so a fresh read of the log knows them;
             # winning a slot then finds the deposed one (test_of_two_handles_that_write_one_is_deposed_and_nothing_is_lost).
@@ -169,6 +172,7 @@ class Guard:
                 f"{unknown[0].name} is on the timeline, but no slot of ours decided it: another program wrote to the table",
                 fix="From now on the table can be read, not written. Stop the other program, then call adopt().",
             )
+        return listed
 
 
 def not_ours(instants: Sequence[Instant], state: LogState) -> list[Instant]:

@@ -279,9 +279,9 @@ class TableOwner(TableReader, TableServices):
             log.fold()
             log.truncate(retire_after_ms)
 
-    def _before_commit(self, announcing: bool) -> None:
-        if self._opened.log is not None:
-            self._guard.check(self._opened.log.state, announcing=announcing)
+    def _before_commit(self, announcing: bool) -> Collection[str]:
+        log = self._opened.log
+        return self._guard.check(log.state, announcing=announcing) if log is not None else ()
 
     def _after_commit(self, transaction: Transaction, completion: str) -> None:
         """Adds the commit to the view without listing, unless it took something out."""

@@ -43,7 +43,7 @@ class Transaction:
         groups: GroupIds,
         writer: ChangeWriter,
         instant: str,
-        before_commit: Callable[[bool], None],
+        before_commit: Callable[[bool], Collection[str]],
         after_commit: Callable[["Transaction", str], None],
         schema: str,
     ) -> None:
@@ -60,12 +60,9 @@ class Transaction:
         self._schema = schema
         self._versions: dict[str, int] = {}
         self._superseded = 0
-        self._announced = False
+        self._announced = self._shown = self._broken = self._ended = self._sent = False
+        self._listed: Collection[str] = ()
         self._load: BulkLoad | None = None
-        self._shown = False
-        self._broken = False
-        self._ended = False
-        self._sent = False
 
     def upsert(self, data: object) -> None:
         """Inserts rows or replaces those of the same key. ``data``: anything with ``__arrow_c_stream__``, with all columns.
@@ -150,7 +147,7 @@ class Transaction:
         completion = ""
         replaced = self._find_replaced()
         if self.statuses or channels or replaced:
-            self._before_commit(False)
+            self._listed = self._before_commit(False)
             operation = self._load.operation if self._load else "UPSERT"
             metadata = encode_commit(self.instant, self.statuses, self._schema, operation, extra_metadata or {}, replaced)
             completion = self._decide(metadata, replaced, channels, on_durable)
@@ -185,8 +182,9 @@ class Transaction:
         try:
             files = [status.file for status in self.statuses]
             config = self._load.config(self.instant, self.statuses, replaced) if self._load and replaced is not None else None
+            there = {path: 0 for path, content in self._pending_files() if not content and path in self._listed}
             return self._log.commit(
-                self.instant, files, lambda completion: self._derive(completion, metadata), channels, on_durable, config
+                self.instant, files, lambda completion: self._derive(completion, metadata), channels, on_durable, config, there
             )
         except (RetryLater, FixCall, OperatorNeeded):
             self._sent = False

@@ -30,7 +30,7 @@ class TableContext:
     snapshots: Snapshots
     clock: Clock
     stage: str
-    check: Callable[[], None]
+    check: Callable[[], object]
 
     @property
     def settings(self) -> TableSettings:
