@@ -56,6 +56,8 @@ async def test_a_renaming_that_is_refused_ends_no_channel(
     await writer.open(T, "c")
     error = await refused(rename(coordinator, await uuid_of(coordinator) if uuid == "its own" else uuid, to))
     assert error.code == code
+    if to == "other":
+        assert (error.message, error.fix) == ("there is a table other", "Choose another name.")
     await writer.commit(T, rows(("a", 1, "x")), "c", 1)
     assert (writer.waiting(T, "detach"), writer.pair(T)) == (0, (1, 1))
     assert await names(coordinator) == [T, "other"]

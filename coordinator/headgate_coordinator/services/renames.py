@@ -7,10 +7,11 @@ from headgate_coordinator.leadership.coordinator_state import CoordinatorState
 from headgate_coordinator.services.drops import Blocking
 from headgate_coordinator.services.meant_table import MeantTable
 from headgate_coordinator.tables.storage import TableStorage
+from headgate_proto.api.v1 import errors_pb2
 from headgate_proto.api.v1 import maintenance_pb2 as api
-from headgate_runtime.errors import RpcError
+from headgate_runtime.errors import RpcError, rpc_error
 from headgate_tables.catalog import check_name
-from headgate_tables.errors import OptionError, TableRenamedError
+from headgate_tables.errors import OptionError, TableExistsError, TableRenamedError
 from headgate_tables.face.owner import Table
 
 
@@ -31,6 +32,9 @@ class Renames:
             raise OptionError(f"the table is called {to!r} already", fix="Choose another name.")
         try:
             await self._rename(MeantTable(name, request.table_uuid), to, caller)
+        except TableExistsError as error:
+            # As it is: what that error means to who creates a table is no advice here.
+            raise rpc_error(errors_pb2.CODE_TABLE_EXISTS, error.message, error.fix) from None
         except TableRenamedError:
             # It may be by a call of which the answer was lost.
             before = await self._blocking(lambda: self._storage.endings.ended(name, request.table_uuid))
