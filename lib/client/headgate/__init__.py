@@ -16,8 +16,10 @@ the tree of errors.
 from headgate import quiet  # isort: skip  # noqa: F401
 from headgate import aio
 from headgate.acks import Acks, Level
-from headgate.blocking import Headgate, Table, connect
+from headgate.blocking import Headgate, connect
 from headgate.blocking_channel import Channel, Receipt
+from headgate.blocking_table import Table
+from headgate.copying import Copy
 from headgate.credentials import Tls
 from headgate.definition import Listing, RecoverableTable, TableInfo
 from headgate.deleting import Deletion
@@ -71,6 +73,7 @@ __all__ = [
     "ChannelTakenOverError",
     "ClosedError",
     "Compaction",
+    "Copy",
     "Deletion",
     "FixCall",
     "GiveUp",

@@ -14,6 +14,7 @@ from typing import Self
 
 from headgate.aio_channel import Channel, Receipt
 from headgate.coordinators import Coordinators, parse_addresses
+from headgate.copying import Copyable
 from headgate.credentials import Tls, look_for
 from headgate.definition import Columns, Listing, RecoverableTable, TableInfo, checked_channel_name, names_of
 from headgate.deleting import Deletable
@@ -169,7 +170,7 @@ class Headgate:
         return runner
 
 
-class Table(Operated, Deletable):
+class Table(Operated, Deletable, Copyable):
     """A table to write to, to read and to operate. ``info`` is its definition."""
 
     def __init__(self, headgate: Headgate, info: TableInfo) -> None:
@@ -179,3 +180,17 @@ class Table(Operated, Deletable):
     def channel(self, name: str) -> "Channel":
         """The channel of this name, not yet open: use ``async with`` or ``await channel.open()``."""
         return Channel(self.headgate, self.info, checked_channel_name(name))
+
+    async def _create_like(self, name: str, *, exist_ok: bool) -> "Table":
+        info = self.info
+        return await self.headgate.create_table(
+            name,
+            info.schema,
+            key=info.key,
+            ordering=info.ordering,
+            partition_by=info.partition_by,
+            buckets=info.buckets,
+            hive_style=info.hive_style,
+            table_version=info.table_version,
+            exist_ok=exist_ok,
+        )

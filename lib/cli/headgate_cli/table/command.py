@@ -14,6 +14,7 @@ from headgate_cli.output import Output, json_option
 from headgate_cli.table import storage as stored
 from headgate_cli.table.alter import alter
 from headgate_cli.table.channels import channels
+from headgate_cli.table.copy import copy
 from headgate_cli.table.delete import delete
 from headgate_cli.table.delete_partitions import delete_partitions
 from headgate_cli.table.drop import drop
@@ -57,6 +58,7 @@ table.add_command(truncate)
 table.add_command(drop)
 table.add_command(undrop)
 table.add_command(rename)
+table.add_command(copy)
 table.add_command(expire)
 table.add_command(scan)
 table.add_command(slice_)
