@@ -5,7 +5,7 @@ import sys
 
 from headgate_compactor.settings import CompactorSettings
 from headgate_runtime import logs
-from headgate_runtime.lifecycle import run_service
+from headgate_runtime.lifecycle import importing, run_service
 from headgate_runtime.settings import load_settings
 from headgate_runtime.world import World
 
@@ -19,7 +19,8 @@ def main() -> int:
 
     async def run(drain: asyncio.Event) -> None:
         # Imported here and not above: the process replaces itself once before it comes here, and would load Arrow twice.
-        from headgate_compactor.process import serve
+        with importing():
+            from headgate_compactor.process import serve
 
         await serve(settings, drain, World.real())
 

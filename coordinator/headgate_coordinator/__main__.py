@@ -4,7 +4,7 @@ import asyncio
 import sys
 
 from headgate_coordinator.settings import CoordinatorSettings
-from headgate_runtime.lifecycle import announce_ready, run_service
+from headgate_runtime.lifecycle import announce_ready, importing, run_service
 from headgate_runtime.logs import configure
 from headgate_runtime.settings import load_settings
 from headgate_runtime.world import World
@@ -22,7 +22,8 @@ def main() -> int:
 
     async def run(draining: asyncio.Event) -> None:
         # Here and not above: the process replaces itself once before it comes here, and would load Arrow twice.
-        from headgate_coordinator.service import serve
+        with importing():
+            from headgate_coordinator.service import serve
 
         await serve(settings, World.real(), draining, announce_ready)
 

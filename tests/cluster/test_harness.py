@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate_runtime.lifecycle import MALLOC
+from headgate_runtime.lifecycle import ENVIRONMENT
 from support.disks import full, read_only, small_disk, until_done
 from support.links import Link, owner_of_port
 from support.moved_clock import move_clock
@@ -88,7 +88,7 @@ def test_a_forked_process_begins_as_a_fresh_one_would(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "support.beginning", "--some", "flags"]
     begun, log = [], tmp_path / "log"
     for program in ("", "support.beginning"):
-        process = Process("one", command, log, env={**MALLOC, "A": "b"}, program=program)
+        process = Process("one", command, log, env={**ENVIRONMENT, "A": "b"}, program=program)
         assert process.wait_end() == 3
         begun.append(json.loads(log.read_text()))
         log.unlink()

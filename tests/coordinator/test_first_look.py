@@ -14,7 +14,7 @@ import structlog
 
 from demo.ports import free_port
 from demo.s3_server import moto
-from headgate_runtime.lifecycle import MALLOC
+from headgate_runtime.lifecycle import ENVIRONMENT
 from support.faulty_proxy import Fault, FaultyProxy, faulty_proxy
 from support.processes import READY_S, Process
 from support.redis_server import start_redis
@@ -38,7 +38,7 @@ def coordinator(folder: Path, start_timeout: str, env: Mapping[str, str], *flags
     """It gets its arguments as pods do."""
     words = ["--log-format", "json", "--start-timeout", start_timeout, *flags]
     command = [sys.executable, "-m", "headgate_coordinator", *words]
-    process = Process("coordinator", command, folder / "log", env={**MALLOC, **env}, program="headgate_coordinator")
+    process = Process("coordinator", command, folder / "log", env={**ENVIRONMENT, **env}, program="headgate_coordinator")
     try:
         yield process
     finally:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from headgate_runtime.lifecycle import MALLOC
+from headgate_runtime.lifecycle import ENVIRONMENT
 from support.access import write_access
 from support.processes import Process
 from support.running_coordinator import running_coordinator
@@ -21,7 +21,7 @@ async def test_a_service_with_a_wrong_token_ends_and_its_last_line_says_why(serv
     async with running_coordinator(tmp_path / "store", redis, **guarded) as coordinator:
         module = f"headgate_{service}"
         flags = ["--log-format", "json", "--coordinator", coordinator.address, "--start-timeout", "500ms"]
-        environment = {**MALLOC, "HEADGATE_CLUSTER_TOKEN": "wrong"}
+        environment = {**ENVIRONMENT, "HEADGATE_CLUSTER_TOKEN": "wrong"}
         process = Process(service, [sys.executable, "-m", module, *flags], tmp_path / "log", env=environment, program=module)
         try:
             assert await asyncio.to_thread(process.wait_end) == 1

@@ -9,7 +9,7 @@ import pytest
 from redis.asyncio import Redis
 
 from demo.ports import free_port
-from headgate_runtime.lifecycle import MALLOC
+from headgate_runtime.lifecycle import ENVIRONMENT
 from headgate_tables.hudi import open_table
 from support.processes import READY_S, Process
 from support.running_coordinator import FAST, client_of, running_coordinator
@@ -35,7 +35,7 @@ class Processes:
         options |= {setting: f"{value * 1000:.0f}ms" for setting, value in {**FAST, **settings}.items()}
         flags = [word for option, value in options.items() for word in (f"--{option.replace('_', '-')}", str(value))]
         command = [sys.executable, "-m", "headgate_coordinator", *flags]
-        process = Process(name, command, self._folder / f"{name}.log", env=MALLOC, program="headgate_coordinator")
+        process = Process(name, command, self._folder / f"{name}.log", env=ENVIRONMENT, program="headgate_coordinator")
         self._started.append(process)
         await asyncio.to_thread(process.wait_ready)
         return process

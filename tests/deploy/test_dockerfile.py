@@ -5,7 +5,7 @@ import tomllib
 
 import pytest
 
-from headgate_runtime.lifecycle import MALLOC
+from headgate_runtime.lifecycle import ENVIRONMENT
 from support.image import DOCKERFILE, ROOT, instructions
 
 FOUND = instructions(DOCKERFILE.read_text())
@@ -52,5 +52,5 @@ def test_the_version_is_that_of_the_packages() -> None:
 
 
 def test_settings_of_malloc_are_those_for_which_a_service_would_start_itself_again() -> None:
-    [line] = [rest for rest in arguments("ENV") if "MALLOC" in rest]
-    assert dict(pair.split("=") for pair in line.split()) == MALLOC
+    [line] = [rest for rest in arguments("ENV") if "MALLOC_ARENA_MAX" in rest]
+    assert dict(pair.split("=") for pair in line.split()) == ENVIRONMENT

@@ -19,7 +19,7 @@ async def main(drain: asyncio.Event) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(_fail())
     if what == "environment":
-        print(json.dumps({"environment": {name: os.environ[name] for name in lifecycle.MALLOC}, "pid": os.getpid()}))
+        print(json.dumps({"environment": {name: os.environ[name] for name in lifecycle.ENVIRONMENT}, "pid": os.getpid()}))
     if what == "arrays":
         import pyarrow as pa
 

@@ -9,7 +9,7 @@ import pytest
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, PrivateFormat, load_pem_private_key
 
 from headgate_runtime.certificates import check_certificates
-from headgate_runtime.lifecycle import MALLOC, StartError
+from headgate_runtime.lifecycle import ENVIRONMENT, StartError
 from headgate_runtime.settings import ServiceSettings
 from headgate_runtime.world import SystemClock
 from support.certificates import DAY, Authority
@@ -87,7 +87,7 @@ def test_a_service_with_an_expired_certificate_ends_and_its_last_line_says_what_
     flags += ["--store", str(tmp_path / "store")] if service == "coordinator" else ["--coordinator", "127.0.0.1:1"]
     module = f"headgate_{service}"
     command = [sys.executable, "-m", module, "--log-format", "json", *flags]
-    process = Process(service, command, tmp_path / "log", env=MALLOC, program=module)
+    process = Process(service, command, tmp_path / "log", env=ENVIRONMENT, program=module)
     try:
         assert process.wait_end() == 1
     finally:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate_runtime.lifecycle import MALLOC
+from headgate_runtime.lifecycle import ENVIRONMENT
 from support.processes import READY_S, child_environment
 
 SERVICE = Path(__file__).parent / "service.py"
@@ -20,7 +20,7 @@ SERVICE = Path(__file__).parent / "service.py"
 
 @contextmanager
 def service(*argv: str, **env: str) -> Iterator[subprocess.Popen[str]]:
-    environment = {name: value for name, value in child_environment({}).items() if name not in MALLOC} | env
+    environment = {name: value for name, value in child_environment({}).items() if name not in ENVIRONMENT} | env
     command = [sys.executable, str(SERVICE), *argv]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as process:
         try:
@@ -88,7 +88,7 @@ def test_the_malloc_environment_is_set_in_the_same_process_and_a_users_own_value
     with service("environment", MALLOC_TOP_PAD_="4096") as process:
         out, _ = process.communicate(timeout=READY_S)
         told = json.loads(out)
-        assert told["environment"] == {**MALLOC, "MALLOC_TOP_PAD_": "4096"}
+        assert told["environment"] == {**ENVIRONMENT, "MALLOC_TOP_PAD_": "4096"}
         assert told["pid"] == process.pid
         assert told["pid"] != os.getpid()
 

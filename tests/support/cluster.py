@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Self
 
 from demo.ports import free_port
-from headgate_runtime.lifecycle import MALLOC
+from headgate_runtime.lifecycle import ENVIRONMENT
 from support.links import ANYBODY, CutKind, Link, owner_of_port
 from support.moved_clock import move_clock
 from support.processes import READY_S, Died, Process
@@ -57,7 +57,8 @@ class Cluster:
         self.folder = folder
         self.store = store or f"file://{folder}/store"
         self._options = options or {}
-        self._env = {**MALLOC, **(env or {})}  # set here, a service need not start twice (test_lifecycle.py shows that it does)
+        # Set here, a service need not start twice (test_lifecycle.py shows that it does).
+        self._env = {**ENVIRONMENT, **(env or {})}
         self._kill_at, self._pause_at = kill_at or {}, pause_at or {}
         self._plant = plant or {}
         self.code = dict(code or {})
@@ -206,7 +207,8 @@ class Cluster:
                 *self._options.get(name, ()),
             ]
             command = [sys.executable, "-m", "support.stepping", f"headgate_{kind}", *flags, "--", *arguments]
-            program = f"headgate_{kind}" if MALLOC.items() <= self._env.items() else ""  # malloc reads its own before any import
+            # Libraries read these before any import.
+            program = f"headgate_{kind}" if ENVIRONMENT.items() <= self._env.items() else ""
             env = dict(self._env)
             if name in self.code:
                 env["PYTHONPATH"], program = self.code[name], ""

@@ -102,12 +102,14 @@ class _Server:
     """One ``support.fork_server``."""
 
     def __init__(self, modules: Sequence[str], env: Mapping[str, str]) -> None:
-        from headgate_runtime.lifecycle import MALLOC  # here, since ./task interop has the table library alone
+        from headgate_runtime.lifecycle import ENVIRONMENT  # here, since ./task interop has the table library alone
 
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         command = [sys.executable, "-m", "support.fork_server", str(theirs.fileno()), *modules]
         with theirs:
-            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, env={**env, **MALLOC}, pass_fds=[theirs.fileno()])
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, env={**env, **ENVIRONMENT}, pass_fds=[theirs.fileno()]
+            )
 
     def fork(self, argv: Sequence[str], env: Mapping[str, str], errors: int) -> Forked:
         """One child, which falls to this process because its own parent ends at once."""

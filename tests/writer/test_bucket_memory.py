@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate_runtime.lifecycle import MALLOC
+from headgate_runtime.lifecycle import ENVIRONMENT
 from support.measured import measure
 
 pytestmark = pytest.mark.slow
@@ -68,7 +68,7 @@ asyncio.run(main())
 
 def test_memory_stays_near_the_limits_at_ten_times_the_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A flush has a copy of a portion and its encoded files on top of what is held; nothing else may grow with the load."""
-    for name, value in {**MALLOC, "ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "2"}.items():
+    for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
     peak = measure(_PROGRAM, tmp_path, SOFT, HARD, 10 * HARD)
     assert peak.arrow < HARD + 2 * SOFT

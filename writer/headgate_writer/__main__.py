@@ -5,7 +5,7 @@ import gc
 import sys
 
 from headgate_runtime import logs
-from headgate_runtime.lifecycle import run_service
+from headgate_runtime.lifecycle import importing, run_service
 from headgate_runtime.settings import load_settings
 from headgate_runtime.world import World
 from headgate_writer.settings import WriterSettings
@@ -30,9 +30,9 @@ def main() -> int:
 
     async def run(drain: asyncio.Event) -> None:
         # Imported here and not above: the process replaces itself once before it comes here, and would load Arrow twice.
-        from headgate_writer.process import serve
+        with importing():
+            from headgate_writer.process import serve
 
-        gc.freeze()  # the objects of libraries live as long as the process; cycles are not looked for in them
         await serve(settings, drain, World.real())
 
     return run_service(run)

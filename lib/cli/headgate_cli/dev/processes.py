@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from headgate_cli.dev.credentials import DevCredentials
 from headgate_cli.dev.redis import Redis
-from headgate_runtime.lifecycle import MALLOC
+from headgate_runtime.lifecycle import ENVIRONMENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +82,8 @@ def _service(
     cluster: Cluster, kind: str, number: int, argv: Sequence[str], stage: int, environment: Mapping[str, str] | None = None
 ) -> ProcessSpec:
     own = [*argv, *cluster.credentials.flags(kind), *cluster.options.get(kind, ())]
-    # With MALLOC set, a service does not restart itself (lifecycle.run_service).
-    variables = {**MALLOC, **(environment or {})}
+    # With ENVIRONMENT set, a service does not restart itself (lifecycle.run_service).
+    variables = {**ENVIRONMENT, **(environment or {})}
     return ProcessSpec(f"{kind}-{number}", [sys.executable, "-m", f"headgate_{kind}", *own], stage, _announced, variables)
 
 
