@@ -49,7 +49,9 @@ class Committer:
 
     def load_past(self) -> None: ...
 
-    def tidy(self) -> None: ...
+    def tidy(self, *, leaving: bool = False) -> None:
+        if leaving:
+            self.log.append("prepared for the next owner")
 
     def execute(self, work: Any) -> None:
         self.log.append(type(work).__name__)
@@ -165,7 +167,7 @@ async def test_of_two_who_want_to_be_alone_with_the_table_the_second_is_refused_
         with pytest.raises(ReopenTable, match="handed over"):
             await second
         assert refused_at_once
-        assert scene.log.count("the end") == 1
+        assert scene.log[-1] == "the end"
 
 
 async def test_nobody_is_alone_with_a_table_that_is_handed_over_already() -> None:
@@ -183,6 +185,7 @@ async def test_nobody_is_alone_with_a_table_that_is_handed_over_already() -> Non
         assert refused_at_once
         assert not scene.table.ended_by_request
         assert "the end" not in scene.log
+        assert scene.log[-1] == "prepared for the next owner"
 
 
 async def test_all_writers_that_are_there_when_the_ownership_begins_have_a_part_in_its_first_checkpoint() -> None:

@@ -96,10 +96,12 @@ class Committer:
             self._drop(generation, number)
         work.run(self._table)
 
-    def tidy(self) -> None:
-        """Sweeps and folds what is due. For times without waiting work; steps that a busy store refuses are due again later."""
+    def tidy(self, *, leaving: bool = False) -> None:
+        """Sweeps and folds what is due, or, ``leaving``, what the next owner would wait for. For times without waiting work;
+        steps that a busy store refuses are due again later.
+        """
         with self._attempt(_TIDYING):
-            self._table.tidy()
+            (self._table.hand_over if leaving else self._table.tidy)()
 
     def load_past(self) -> None:
         """Loads the state before this ownership: open plans, and the newest commit if the store answers.

@@ -358,3 +358,20 @@ def test_beginning_without_tidying_leaves_sweep_and_fold_to_the_caller(store: No
     assert files_of(store, lost.instant) == []
     assert read_state(store, LOG_LAYOUT)[0].folded > 0
     assert notes(hudi.open_table(second.url)) == {"z": "z", "b": "b"}
+
+
+def test_an_owner_that_leaves_an_object_store_folds_many_slots_for_the_next_one(store: Noting) -> None:
+    """Which would ask for each of them, while rows wait. On a disk it reads them at once, and a fold would sync files."""
+    table = opened(store)
+    checkpoint_of(store, table, ("z", 1, "z")).commit()
+    table.hand_over()
+    assert read_state(store, LOG_LAYOUT)[0].folded == -1, "too few to be worth it"
+    for number in range(8):
+        table.win_offsets({"c": ChannelRecord(1, number, "me", number)})
+    table.hand_over()
+    state, slots = read_state(store, LOG_LAYOUT)
+    assert (state.folded, len(slots)) == ((-1, state.n + 1) if store.stages else (state.n, 0))
+    after = opened(store)
+    after.own()
+    assert after.channels["c"].offset == 7
+    assert notes(after) == {"z": "z"}

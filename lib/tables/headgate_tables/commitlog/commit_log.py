@@ -30,6 +30,10 @@ from headgate_tables.system import System
 FOLD_EVERY = 100
 """Slots between folds. More: a takeover reads more slots and syncs more files at once; fewer: more commits wait for a fold."""
 
+HANDED_OVER = 8
+"""As ``FOLD_EVERY``, for an owner that leaves an object store: its successor asks for each slot while rows wait; a fold is two
+requests."""
+
 
 class CommitLog:
     """The log of the table in ``store``. Loading it writes nothing; the first write fences.
@@ -260,9 +264,9 @@ class CommitLog:
                 self.store, self._system.clock, path, content, durable=False, check_owner=self._claim.check_owner_if_late
             )
 
-    def fold_is_due(self) -> bool:
-        """Whether ``FOLD_EVERY`` slots stand after the newest fold."""
-        return self.state.n - self.state.folded >= FOLD_EVERY
+    def fold_is_due(self, *, leaving: bool = False) -> bool:
+        """Whether ``FOLD_EVERY`` slots stand after the newest fold, or ``HANDED_OVER`` when another process owns it next."""
+        return self.state.n - self.state.folded >= (HANDED_OVER if leaving else FOLD_EVERY)
 
     def fold(self) -> None:
         """Makes everything published durable, then writes fold K(n) and advances the boundary (rules G1, G2)."""

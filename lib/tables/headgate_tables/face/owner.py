@@ -149,6 +149,9 @@ class Ownership(Protocol):
     def tidy(self) -> None:
         """Sweeps what dead instants left and folds the log, each if it is due. To be called between checkpoints."""
 
+    def hand_over(self) -> None:
+        """To be called before another process is to own the table: folds the log where its owner would read many slots."""
+
     def close(self) -> None:
         """Ends writing through the handle; open transactions lapse."""
 

@@ -147,11 +147,14 @@ class TableOwner(TableReader, TableServices):
         check_there(self._store)
 
     def tidy(self) -> None:
-        """Sweeps what dead instants left and folds the log, each if it is due; leaves open transactions alone.
-
-        To be called between checkpoints: a sweep lists the timeline, and on an object store the data folders. Raises as ``own``.
-        """
+        """Sweeps what dead instants left and folds the log, each if it is due, beside open transactions. Raises as ``own``."""
         self._tidy(self._own()[0])
+
+    def hand_over(self) -> None:
+        """Folds the log if that is due. Not on a disk, which reads slots at once and would sync their files first."""
+        log = self._opened.log
+        if log is not None and not self._store.stages and log.fold_is_due(leaving=True):
+            log.fold()
 
     def adopt(self, *, buckets: int | None = None, roll_back: bool = False, remove_metadata_table: bool = False) -> AdoptResult:
         """Takes over a table that another program made or has written to, so that this library can write it. That program must
