@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from headgate_spark import bulk_insert, bulk_load
+from headgate_spark import bulk_insert, loading
 from headgate_spark.spread import TASK, numbers_of_tasks, task_of
 from headgate_tables import hudi
 from headgate_tables.errors import NullKeyError, SchemaError, TransactionError
@@ -45,7 +45,7 @@ def test_loaded_rows_are_read_alike_by_all_and_take_upserts(spark: Any, tmp_path
 def test_a_task_that_runs_again_changes_nothing(
     spark: Any, tmp_path: Path, source: str, monkeypatch: pytest.MonkeyPatch, fault: type
 ) -> None:
-    monkeypatch.setattr(bulk_load, "Writing", fault)
+    monkeypatch.setattr(loading, "Writing", fault)
     url = new_table(tmp_path / "t")
     loaded = bulk_insert(spark.read.parquet(source), url, tasks=2)
     assert_all_agree(spark, tmp_path / "t", expected(ROWS))

@@ -83,6 +83,14 @@ def test_a_mode_says_what_it_replaces_and_replaces_it(headgate: Any, tmp_path: P
     code, events, _ = headgate(*again, "--mode", "insert_overwrite_table")
     assert (code, events["planned"][0]["replaced"], events["loaded"][0]["replaced"]) == (ExitCode.OK, 6, 6)
     assert_same_rows(read_by_us(tmp_path / "t"), expected(new), "our reader")
+    changes = [*({**each, "ts": number % 2 * 5 - 1} for number, each in enumerate(new)), *ROWS[:50]]
+    upsert = ["bulk-load", write(tmp_path / "changes.parquet", changes), "--table", url, "--mode", "upsert", "--tasks", "2"]
+    planned = {"event": "planned", "files": 1, "bytes": (tmp_path / "changes.parquet").stat().st_size, "tasks": 2, "replaced": 0}
+    code, events, _ = headgate(*upsert, "--plan-only")
+    assert (code, events) == (ExitCode.OK, {"planned": [planned]})
+    code, events, _ = headgate(*upsert)
+    assert (code, events["loaded"][0]["replaced"]) == (ExitCode.OK, 0)
+    assert_same_rows(read_by_us(tmp_path / "t"), expected(new, changes), "our reader")
 
 
 COLUMNS = "id,part,ts,v\n"

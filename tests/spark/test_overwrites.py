@@ -10,11 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from headgate_spark import bulk_insert, bulk_load, delete_partitions
+from headgate_spark import bulk_insert, delete_partitions, loading
 from headgate_tables import hudi
 from headgate_tables.errors import OptionError
 from support import spark_faults
-from support.bulk_rows import ROWS, SCHEMA, expected, leftovers, new_table, row, write
+from support.bulk_rows import ROWS, SCHEMA, committed, expected, leftovers, new_table, row, write
 from support.oracle import Row
 from support.readers import assert_all_agree
 from support.spark_hudi import SparkTable
@@ -69,12 +69,12 @@ def test_modes_that_a_frame_does_not_fit_are_refused(spark: Any, url: str, sourc
 def test_a_task_that_runs_again_changes_nothing(
     spark: Any, tmp_path: Path, url: str, source: str, monkeypatch: pytest.MonkeyPatch, fault: type
 ) -> None:
-    monkeypatch.setattr(bulk_load, "Writing", fault)
+    monkeypatch.setattr(loading, "Writing", fault)
     done = bulk_insert(spark.read.parquet(source), url, mode="insert_overwrite", tasks=2)
     assert_all_agree(spark, tmp_path / "t", expected(KEPT, NEW))
     with hudi.open_table(url) as table:
         assert not table.verify().findings
-    assert [name for name in leftovers(tmp_path / "t", done.instant) if name not in _committed(tmp_path / "t")] == []
+    assert [name for name in leftovers(tmp_path / "t", done.instant) if name not in committed(tmp_path / "t")] == []
 
 
 @pytest.mark.parametrize("step", spark_faults.STEPS)
@@ -93,15 +93,7 @@ def test_a_driver_that_is_killed_blocks_nobody(spark: Any, tmp_path: Path, url: 
     assert_all_agree(spark, tmp_path / "t", expected(ROWS))
     done = bulk_insert(spark.read.parquet(source), url, mode="insert_overwrite", tasks=2)
     assert_all_agree(spark, tmp_path / "t", expected(KEPT, NEW))
-    assert [name for name in leftovers(tmp_path / "t", done.instant) if name not in _committed(tmp_path / "t")] == []
-
-
-def _committed(folder: Path) -> set[str]:
-    """Names of files that carry an instant which completed."""
-    timeline = [path.name for path in (folder / ".hoodie" / "timeline").iterdir()]
-    done = {name.partition("_")[0] for name in timeline if "_" in name}
-    names = [path.name for path in folder.rglob("*") if path.is_file()]
-    return {name for name in names if any(instant in name for instant in done)}
+    assert [name for name in leftovers(tmp_path / "t", done.instant) if name not in committed(tmp_path / "t")] == []
 
 
 def test_spark_upserts_compacts_and_cleans_an_overwritten_table(spark: Any, tmp_path: Path, url: str, source: str) -> None:

@@ -35,7 +35,7 @@ def run(code: str, places: tuple[str, str], names: dict[str, Any]) -> None:
     exec(code.replace(IN_RAW, repr(raw)).replace(IN_LAKE, repr(lake)), names)
 
 
-LOAD, READ, _ = fenced(PAGE, "python")  # the third wants PySpark 4: tests/spark_source
+LOAD, READ, _, LIVE = fenced(PAGE, "python")  # the third wants PySpark 4: tests/spark_source
 
 
 def test_the_example_of_loading_loads_the_rows_that_it_reads(spark: Any, places: tuple[str, str]) -> None:
@@ -52,6 +52,28 @@ def test_the_example_of_reading_gives_what_its_filter_selects(spark: Any, places
     assert sorted(map(tuple, names["orders"].collect())) == [(4,), (6,), (8,)]
 
 
+def test_the_example_of_a_stream_has_each_batch_in_the_table_once(spark: Any, places: tuple[str, str], tmp_path: Path) -> None:
+    _, lake = places
+    raw = tmp_path / "files"
+    raw.mkdir()
+    pq.write_table(ORDERS, raw / "1.parquet")
+    addresses = {IN_RAW: str(raw), IN_LAKE: lake, '"s3://raw/checkpoint"': str(tmp_path / "checkpoint")}
+    code = LIVE
+    for shown, here in addresses.items():
+        assert shown in code
+        code = code.replace(shown, repr(here))
+    names: dict[str, Any] = {"spark": spark}
+    exec(code, names)
+    names["query"].processAllAvailable()
+    names["query"].stop()
+    assert read_by_us(Path(lake)).sort_by("id").to_pylist() == ORDERS.to_pylist()
+    exec(code, names)
+    names["query"].processAllAvailable()
+    names["query"].stop()
+    with hudi.open_table(lake) as table:
+        assert len(table.commits()) == 1
+
+
 def calls() -> list[str]:
     """Whole calls in the README's tables."""
     return [text for text in quoted(PAGE) if text.endswith(")") and text.partition("(")[0] in headgate_spark.__all__]
@@ -63,12 +85,16 @@ def test_the_calls_that_the_table_of_the_readme_shows_do_what_it_says(spark: Any
     with hudi.open_table(lake) as table:
         names |= {"df": spark.read.parquet(raw), "table": table}
         shown = {text.partition("(")[0]: text for text in calls()}
-        assert set(shown) == {"plan_bulk_insert", "delete_partitions"}
+        assert set(shown) == {"plan_bulk_insert", "delete_partitions", "upsert", "delete"}
         planned = eval(shown["plan_bulk_insert"], names)
         assert (planned.files, planned.bytes, planned.replaced) == (1, Path(raw).stat().st_size, 0)
         headgate_spark.bulk_insert(names["df"], table)
         eval(shown["delete_partitions"], names)
-    assert {row["day"] for row in read_by_us(Path(lake)).to_pylist()} == {"2026-01-02"}
+        assert {row["day"] for row in read_by_us(Path(lake)).to_pylist()} == {"2026-01-02"}
+        eval(shown["upsert"], names)
+        assert read_by_us(Path(lake)).num_rows == ORDERS.num_rows
+        eval(shown["delete"], names)
+    assert read_by_us(Path(lake)).num_rows == 0
 
 
 @pytest.mark.parametrize("mode", [text for text in quoted(PAGE) if text.startswith("mode=") and "read" not in text])

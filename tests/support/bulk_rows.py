@@ -72,3 +72,11 @@ def leftovers(folder: Path, keep: str) -> list[str]:
         last = later.commits()[-1].instant
     names = [path.name for path in folder.rglob("*") if path.is_file() and path.name[0].isdigit() and "2026" in path.name]
     return [name for name in names if keep not in name and last not in name]
+
+
+def committed(folder: Path) -> set[str]:
+    """Names of files that carry an instant which completed."""
+    timeline = [path.name for path in (folder / ".hoodie" / "timeline").iterdir()]
+    done = {name.partition("_")[0] for name in timeline if "_" in name}
+    names = [path.name for path in folder.rglob("*") if path.is_file()]
+    return {name for name in names if any(instant in name for instant in done)}

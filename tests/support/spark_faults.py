@@ -12,9 +12,9 @@ from typing import Any
 import pyarrow as pa
 from pyspark import TaskContext
 
-from headgate_spark import bulk_insert, bulk_load
+from headgate_spark import bulk_insert, delete, loading, upsert
+from headgate_spark.planning import Load
 from headgate_spark.tasks import Writing
-from headgate_tables.face.writing import LoadMode
 
 STEPS = ("announced", "a task wrote its files", "files reported", "slot won")
 
@@ -82,9 +82,9 @@ def _arm(step: str) -> None:
 
     match step:
         case "announced":
-            _kill_before(bulk_load, "_run")
+            _kill_before(loading, "_run")
         case "a task wrote its files":
-            setattr(bulk_load, "Writing", KillsTheDriver)  # noqa: B010 - it is imported there, not exported
+            setattr(loading, "Writing", KillsTheDriver)  # noqa: B010 - it is imported there, not exported
         case "files reported":
             _kill_before(Transaction, "add")
         case "slot won":
@@ -93,7 +93,7 @@ def _arm(step: str) -> None:
             raise ValueError(step)
 
 
-def drive(step: str, url: str, source: str, mode: LoadMode = "into_empty") -> None:
+def drive(step: str, url: str, source: str, load: Load = "into_empty") -> None:
     """A driver that loads the Parquet file and is killed at the step."""
     from pyspark.sql import SparkSession
 
@@ -103,7 +103,13 @@ def drive(step: str, url: str, source: str, mode: LoadMode = "into_empty") -> No
     builder = builder.config("spark.sql.codegen.wholeStage", "false").config("spark.sql.session.timeZone", "UTC")
     spark = builder.getOrCreate()
     _arm(step)
-    bulk_insert(spark.read.parquet(source), url, mode=mode, tasks=2)
+    rows = spark.read.parquet(source)
+    if load == "upsert":
+        upsert(rows, url, tasks=2, batch=("query", 7))
+    elif load == "delete":
+        delete(rows, url, tasks=2, batch=("query", 7))
+    else:
+        bulk_insert(rows, url, mode=load, tasks=2)
 
 
 if __name__ == "__main__":

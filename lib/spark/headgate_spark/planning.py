@@ -1,8 +1,9 @@
-"""What a bulk load would do, found out without a job."""
+"""What a load would do, found out without a job."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
@@ -12,7 +13,10 @@ from headgate_tables.errors import OptionError, UnsupportedTableError
 from headgate_tables.face.definition import Definition
 from headgate_tables.face.owner import Table
 from headgate_tables.face.writing import LoadMode
-from headgate_tables.writing import conform
+from headgate_tables.writing import conform, place_deletes
+
+Load: TypeAlias = LoadMode | Literal["upsert", "delete"]
+"""What a load does: base files by one of the modes, or log files of upserts or deletes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +37,20 @@ def plan_bulk_insert(df: DataFrame, table: Table, *, mode: LoadMode = "into_empt
 
     Raises what a load raises before its job: SchemaError, OptionError, TransactionError for a table that the mode does not fit.
     """
+    return plan_load(df, table, mode, tasks)
+
+
+def plan_load(df: DataFrame, table: Table, load: Load, tasks: int | None) -> LoadPlan:
+    """``plan_bulk_insert`` for any load."""
     definition = definition_of(table)
-    check_columns(df, definition)
-    table.check_bulk_load(mode)
-    groups = {"into_empty": 0, "insert_overwrite": None}
-    replaced = groups[mode] if mode in groups else len(table.file_groups())
+    columns_of(df, definition, deletes=load == "delete")
+    match load:
+        case "upsert" | "delete":
+            replaced: int | None = 0
+        case _:
+            table.check_bulk_load(load)
+            groups = {"into_empty": 0, "insert_overwrite": None}
+            replaced = groups[load] if load in groups else len(table.file_groups())
     return LoadPlan(len(df.inputFiles()), _bytes_of(df), number_of_tasks(df, definition, tasks), replaced)
 
 
@@ -48,9 +61,17 @@ def definition_of(table: Table) -> Definition:
     return table.definition
 
 
-def check_columns(df: DataFrame, definition: Definition) -> None:
-    """Raises SchemaError for columns that are not the table's: each task would find out by itself."""
-    conform(to_arrow_schema(df.schema).empty_table(), definition)
+def columns_of(df: DataFrame, definition: Definition, *, deletes: bool = False) -> list[str]:
+    """The columns that tasks get: the table's; of ``deletes`` those of record key, partition and ordering. Raises SchemaError for
+    a DataFrame that does not have them: each task would find out by itself.
+    """
+    rows = to_arrow_schema(df.schema).empty_table()
+    if not deletes:
+        conform(rows, definition)
+        return list(definition.schema.names)
+    place_deletes(rows, definition)
+    needed = {*definition.record_key, *definition.partition_by, definition.ordering}
+    return [name for name in definition.schema.names if name in needed]
 
 
 def number_of_tasks(df: DataFrame, definition: Definition, tasks: int | None) -> int:

@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Finished tasks, and their files, rows and bytes. A task that ran twice counts once."""
+    """Finished tasks, and their files, rows (deletes, too) and bytes. A task that ran twice counts once."""
 
     tasks: int = 0
     files: int = 0

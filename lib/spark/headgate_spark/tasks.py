@@ -1,4 +1,4 @@
-"""What tasks of a bulk load do. They get nothing from the driver but these objects, pickled."""
+"""What tasks of a load do. They get nothing from the driver but these objects, pickled."""
 
 from __future__ import annotations
 
@@ -11,16 +11,22 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from headgate_spark.carried import carrying
+from headgate_spark.planning import Load
 from headgate_spark.progress import LoadAccumulator, Written
 from headgate_spark.spread import TASK, task_of
 from headgate_tables.face.definition import Definition
 from headgate_tables.face.files import WriteStat, WriteStatus
 from headgate_tables.face.log import DataFile
+from headgate_tables.face.writing import BulkFiles
 from headgate_tables.opening import open_folder
+from headgate_tables.storage.store import Store
 from headgate_tables.system import System
-from headgate_tables.writing import bulk_files, place
+from headgate_tables.writing import bulk_files, log_files, place, place_deletes
 
-REPORT: Final = "file_id string, partition string, name string, size long, rows long, sha256 string, stage string, beaten long"
+REPORT: Final = (
+    "file_id string, partition string, name string, version long, size long, rows long, deletes long, "
+    "sha256 string, stage string, beaten long"
+)
 """One row for each file; ``beaten``: of the whole task, in its first row."""
 _COLUMNS: Final = tuple(column.split() for column in REPORT.split(", "))
 _TYPES: Final[dict[str, pa.DataType]] = {"string": pa.string(), "long": pa.int64()}
@@ -28,10 +34,11 @@ _TYPES: Final[dict[str, pa.DataType]] = {"string": pa.string(), "long": pa.int64
 
 @dataclass(frozen=True, slots=True)
 class Placing:
-    """Gives each row the number that sends it to its task. ``numbers``: see ``numbers_of_tasks``."""
+    """Gives each row the number that sends it to its task. ``numbers``: see ``numbers_of_tasks``; ``deletes``: of all rows."""
 
     definition: Definition
     numbers: Sequence[int]
+    deletes: bool = False
 
     def place(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The batches with the column ``TASK``, int32."""
@@ -41,7 +48,8 @@ class Placing:
                     yield batch.append_column(TASK, self._numbers(batch))
 
     def _numbers(self, batch: pa.RecordBatch) -> pa.Array[pa.Int32Scalar]:
-        placed = place(pa.Table.from_batches([batch]), None, self.definition)
+        rows = pa.Table.from_batches([batch])
+        placed = place_deletes(rows, self.definition) if self.deletes else place(rows, None, self.definition)
         tasks = len(self.numbers)
         numbers = [self.numbers[task_of(partition, bucket, tasks)] for partition, bucket in placed.groups]
         return pa.array(np.array(numbers, np.int32)[placed.group], pa.int32())
@@ -50,7 +58,7 @@ class Placing:
 @dataclass(frozen=True, slots=True)
 class Writing:
     """Writes the files of a task's groups. ``process``: names the folder where they wait on a local disk; ``settings``: texts by
-    key; ``overwriting``: see ``bulk_files``; ``accumulator``: gets what the task has written.
+    key; ``accumulator``: gets what the task has written.
     """
 
     url: str
@@ -60,7 +68,7 @@ class Writing:
     epoch: int
     process: str
     settings: Mapping[str, str]
-    overwriting: bool = False
+    load: Load
     accumulator: LoadAccumulator | None = None
 
     def write(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -70,25 +78,39 @@ class Writing:
             if not pieces:
                 self._count(())
                 return
-            folder = open_folder(self.url, self.storage_options, System.real().ids)
-            files = bulk_files(
+            files = self._files(open_folder(self.url, self.storage_options, System.real().ids), TaskContext.get().partitionId())
+            report = Report(*files.write(_joined(pieces)))
+            self._count(report.statuses)
+            yield report.encode()
+
+    def _files(self, folder: Store, task: int) -> BulkFiles:
+        if self.load in ("upsert", "delete"):
+            return log_files(
                 folder,
                 self.definition,
                 instant=self.instant,
                 epoch=self.epoch,
                 process=self.process,
-                task=TaskContext.get().partitionId(),
-                settings=self.settings,
-                overwriting=self.overwriting,
+                task=task,
+                deletes=self.load == "delete",
             )
-            report = Report(*files.write(_joined(pieces)))
-            self._count(report.statuses)
-            yield report.encode()
+        return bulk_files(
+            folder,
+            self.definition,
+            instant=self.instant,
+            epoch=self.epoch,
+            process=self.process,
+            task=task,
+            settings=self.settings,
+            overwriting=self.load != "into_empty",
+        )
 
     def _count(self, statuses: Sequence[WriteStatus]) -> None:
         if self.accumulator is not None:
             stats = [status.stat for status in statuses]
-            self.accumulator.add(Written(1, len(stats), sum(each.rows for each in stats), sum(each.size for each in stats)))
+            self.accumulator.add(
+                Written(1, len(stats), sum(each.rows + each.deletes for each in stats), sum(each.size for each in stats))
+            )
 
 
 def _joined(pieces: list[pa.RecordBatch]) -> pa.Table:
@@ -112,8 +134,10 @@ class Report:
                 "file_id": status.stat.file_id,
                 "partition": status.stat.partition,
                 "name": status.stat.name,
+                "version": status.stat.log_version,
                 "size": status.stat.size,
                 "rows": status.stat.rows,
+                "deletes": status.stat.deletes,
                 "sha256": status.file.sha256,
                 "stage": status.file.stage,
                 "beaten": 0 if at else self.beaten,
@@ -127,6 +151,7 @@ class Report:
         """From the rows of all tasks, by partition and file group."""
         statuses = []
         for row in sorted(rows, key=lambda row: (row["partition"], row["file_id"])):
-            stat = WriteStat(row["file_id"], row["partition"], row["name"], row["size"], row["rows"], 0)
+            counts = (row["size"], row["rows"], row["deletes"], row["version"])
+            stat = WriteStat(row["file_id"], row["partition"], row["name"], *counts)
             statuses.append(WriteStatus(stat, DataFile(stat.path, stat.size, row["sha256"], row["stage"])))
         return cls(statuses, sum(row["beaten"] for row in rows))

@@ -13,6 +13,7 @@ from headgate_tables.hudi.change_writer import ChangeWriter
 from headgate_tables.hudi.keys.bucket import key_group
 from headgate_tables.hudi.place import Placed
 from headgate_tables.hudi.services.bulk import base_files
+from headgate_tables.hudi.services.bulk import log_files as load_logs
 from headgate_tables.hudi.sift import BucketedRows, Sifted, concatenated, sift
 from headgate_tables.opening import as_hudi
 from headgate_tables.storage.store import Store
@@ -26,7 +27,9 @@ __all__ = [
     "concatenated",
     "conform",
     "key_group",
+    "log_files",
     "place",
+    "place_deletes",
     "sift",
 ]
 
@@ -37,6 +40,11 @@ def place(rows: pa.Table, deletes: pa.BooleanArray | None, definition: Definitio
     ``deletes``: bool[n] without null, in one chunk; None: there are none.
     """
     return placing.place(rows, deletes, as_hudi(definition))
+
+
+def place_deletes(keys: pa.Table, definition: Definition) -> Placed:
+    """``place`` of deletes alone, which need no more than record key, partition and ordering columns. Raises FixCall errors."""
+    return placing.place_deletes(keys, as_hudi(definition))
 
 
 def conform(rows: pa.Table, definition: Definition) -> pa.Table:
@@ -74,4 +82,15 @@ def bulk_files(
         task=task,
         settings=texts,
         overwriting=overwriting,
+    )
+
+
+def log_files(
+    folder: Store, definition: Definition, *, instant: str, epoch: int, process: str, task: int, deletes: bool
+) -> BulkFiles:
+    """As ``bulk_files``, for log files that go into the file groups of a table in use. ``deletes``: the rows are to be deleted,
+    and need no more than record key, partition and ordering columns.
+    """
+    return load_logs.LogFiles(
+        folder, as_hudi(definition), instant=instant, epoch=epoch, process=process, task=task, deletes=deletes
     )

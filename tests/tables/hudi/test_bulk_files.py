@@ -85,7 +85,7 @@ def test_loaded_rows_are_the_tables_and_take_upserts(table: hudi.Table, tmp_path
 def test_rows_of_a_file_are_sorted_by_key_in_row_groups_of_bounded_size(
     table: hudi.Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headgate_tables.hudi.services.bulk.base_files.GROUP_ROWS", 7)
+    monkeypatch.setattr("headgate_tables.hudi.services.bulk.task_files.GROUP_ROWS", 7)
     monkeypatch.setattr(base_writer, "GROUP_ROWS", 7)
     _, statuses = load(table, ROWS)
     assert len(statuses) == 4

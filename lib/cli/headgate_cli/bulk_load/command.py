@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, TypedDict, Unpack, get_args
+from typing import TYPE_CHECKING, Literal, TypedDict, Unpack, get_args
 
 import click
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from headgate_spark import LoadPlan, Written
     from headgate_tables.face.results import CommitResult
 
-_MODES = tuple(mode for mode in get_args(LoadMode) if mode != "delete_partition")
+_MODES = (*(mode for mode in get_args(LoadMode) if mode != "delete_partition"), "upsert")
 
 
 class BulkLoadOptions(TypedDict):
@@ -31,7 +31,7 @@ class BulkLoadOptions(TypedDict):
 
     kind: str | None
     reading: tuple[str, ...]
-    mode: LoadMode
+    mode: LoadMode | Literal["upsert"]
     tasks: int | None
     master: str
     conf: tuple[str, ...]
@@ -65,9 +65,9 @@ def bulk_load(
     storage: tuple[str, ...],
     **options: Unpack[BulkLoadOptions],
 ) -> None:
-    """Loads SOURCE (files or folders that Spark reads) into a table as base files, in one commit.
+    """Loads SOURCE (files or folders that Spark reads) into a table, in one commit.
 
-    It is for what is too big for one process: a first load, or a backfill of whole partitions. Spark's tasks write the files. A
+    It is for what is too big for one process: a first load, a backfill, or many changes. Spark's tasks write the files. A
     task keeps the rows of its buckets in memory, three times over: give more --tasks, or more memory for each
     (--conf spark.executor.memoryOverhead=4g). Needs `pip install 'headgate-cli[spark]'` and Java 17.
 
@@ -76,6 +76,7 @@ def bulk_load(
       into_empty              the table never had rows
       insert_overwrite        replaces all rows of the partitions that SOURCE has rows of, whatever their ordering values
       insert_overwrite_table  replaces all rows of the table
+      upsert                  replaces rows of the same keys that do not have larger ordering values, and inserts the others
 
     What is replaced stays readable as of earlier times until it is cleaned, and a savepoint keeps it: `headgate savepoint TABLE`.
 
@@ -90,6 +91,7 @@ def bulk_load(
       headgate bulk-load s3a://raw/orders --table s3://lake/orders --plan-only
       headgate bulk-load s3a://raw/orders --table s3://lake/orders --master spark://spark:7077 --tasks 200
       headgate bulk-load june.csv --table ./lake/orders --mode insert_overwrite
+      headgate bulk-load s3a://raw/corrections --table s3://lake/orders --mode upsert
       headgate bulk-load old.csv --table ./lake/orders --option sep=';' --option timestampFormat='dd.MM.yyyy HH:mm'
 
     With --json: lines with "event": "planned", "progress" (sums of the tasks that have ended) and "loaded".
@@ -99,23 +101,23 @@ def bulk_load(
 
 
 def _load(output: Output, sources: Sequence[str], location: Location, options: BulkLoadOptions) -> None:
-    from headgate_spark import bulk_insert, plan_bulk_insert
-    from headgate_spark.planning import definition_of
+    from headgate_spark.loading import run_load
+    from headgate_spark.planning import definition_of, plan_load
 
     reading, conf = _pairs("--option", options["reading"]), _pairs("--conf", options["conf"])
     with open_unowned(location, take_over=options["take_over"]) as table, session.spark_session(options["master"], conf) as spark:
         with session.spark_errors():
             kind, schema = options["kind"] or session.format_of(sources), definition_of(table).schema
             rows = session.read_source(spark, sources, kind, reading, schema)
-            plan = plan_bulk_insert(rows, table, mode=options["mode"], tasks=options["tasks"])
+            plan = plan_load(rows, table, options["mode"], options["tasks"])
         _show_plan(output, plan)
         if options["plan_only"]:
             return
         with WorkBar(output, "loading") as bar, session.spark_errors():
-            done = bulk_insert(
+            done = run_load(
                 rows,
                 table,
-                mode=options["mode"],
+                options["mode"],
                 tasks=options["tasks"],
                 storage_options=location.options,
                 progress=lambda written: _show_progress(bar, written, plan.tasks),

@@ -34,7 +34,7 @@ class Changes:
 
 
 class BulkFiles(Protocol):
-    """Writes the base files of one task of a bulk load."""
+    """Writes the files of one task of a load."""
 
     def write(self, rows: pa.Table, written: Callable[[int], None] = ...) -> tuple[list[WriteStatus], int]:
         """One durable file for each bucket of ``rows``, sorted by key, with one row of each key; and how many rows were beaten.

@@ -1,0 +1,97 @@
+"""One load: a Spark job whose tasks write files under an instant of the driver, which owns the table and commits them.
+
+The job has two steps: each row gets the number of the task that writes its file group, and each task writes its groups' files
+itself and returns what it has written. Spark may run a task twice: names are fixed, and the loser reports the winner's file.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import IntegerType, StructField, StructType
+
+from headgate_spark.carried import carried_by
+from headgate_spark.planning import Load, columns_of, definition_of, number_of_tasks
+from headgate_spark.progress import Listener, Written, accumulator_of
+from headgate_spark.spread import TASK, numbers_of_tasks
+from headgate_spark.tasks import REPORT, Placing, Report, Writing
+from headgate_tables.errors import CorruptFileError
+from headgate_tables.face.log import Channels
+from headgate_tables.face.owner import Table
+from headgate_tables.face.results import CommitResult
+from headgate_tables.system import System
+
+
+def run_load(
+    df: DataFrame,
+    table: Table,
+    load: Load,
+    *,
+    tasks: int | None,
+    storage_options: Mapping[str, str] | None,
+    progress: Callable[[Written], object] | None,
+    channels: Channels | None = None,
+) -> CommitResult:
+    """Writes the rows in one commit. ``channels``: records that change with them, also when there is no row.
+
+    Raises TablesError, that of a task as what it was there.
+    """
+    epoch = table.own()
+    definition = definition_of(table)
+    columns = columns_of(df, definition, deletes=load == "delete")
+    count = number_of_tasks(df, definition, tasks)
+    listener = Listener(progress)
+    with table.transaction() as transaction:
+        match load:
+            case "upsert" | "delete":
+                transaction.announce()
+            case _:
+                transaction.announce_bulk_load(load)
+        writing = Writing(
+            url=table.url,
+            storage_options=storage_options,
+            definition=definition,
+            instant=transaction.instant,
+            epoch=epoch,
+            process=System.real().ids.token(),
+            settings=table.settings.to_texts(),
+            load=load,
+            accumulator=accumulator_of(df.sparkSession, listener) if progress is not None else None,
+        )
+        placing = Placing(definition, numbers_of_tasks(df.sparkSession, count), load == "delete")
+        report = _run(df, columns, placing, writing, count)
+        for at, why in transaction.find_false(report.statuses).items():
+            raise CorruptFileError(
+                f"a task reported {report.statuses[at].stat.path} wrongly: {why}",
+                fix="Look for what removes files there, and run the load again.",
+            )
+        if listener.failed is not None:
+            raise listener.failed
+        if channels and not report.statuses:
+            transaction.rollback()
+            table.win_offsets(channels)
+            return NOTHING
+        transaction.add(report.statuses)
+        return dataclasses.replace(transaction.commit(channels=channels), superseded=report.beaten)
+
+
+NOTHING = CommitResult("", "", 0, 0, 0, 0, 0)
+"""What a load without rows has done."""
+
+
+def _run(df: DataFrame, columns: Sequence[str], placing: Placing, writing: Writing, count: int) -> Report:
+    """The job. Raises the TablesError of a task as such."""
+    kept = StructType([df.schema[name] for name in columns])
+    placed = StructType([*kept.fields, StructField(TASK, IntegerType(), nullable=False)])
+    rows = df.select(*(f"`{name}`" for name in kept.names)).mapInArrow(placing.place, placed)
+    written = rows.repartition(count, TASK).mapInArrow(writing.write, REPORT)
+    try:
+        found: list[Any] = written.collect()
+    except Exception as failed:
+        if (error := carried_by(failed)) is not None:
+            raise error from failed
+        raise
+    return Report.of(found)

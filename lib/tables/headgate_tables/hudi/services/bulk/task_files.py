@@ -1,0 +1,159 @@
+"""The files of one task of a load: one for each bucket of a partition, under a name that instant and group fix (rule FI3).
+
+A task that is run twice, at once or later, meets the file of the other run and reports that one. So every run has to get
+the same rows; what it can find out about that, it does: it compares how many rows and which keys each file is made of.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from headgate_tables.arrow import Array, pc
+from headgate_tables.commitlog.records import DataFile
+from headgate_tables.errors import FixCall, StoreUnavailableError
+from headgate_tables.face.files import WriteStat, WriteStatus
+from headgate_tables.face.writing import Changes
+from headgate_tables.hudi.definition import Definition
+from headgate_tables.hudi.keys.java_hash import java_string_hash
+from headgate_tables.hudi.log_layout import LOG_LAYOUT
+from headgate_tables.hudi.place import Placed
+from headgate_tables.hudi.services.compaction.base_writer import GROUP_BYTES, GROUP_ROWS
+from headgate_tables.hudi.services.compaction.stored_output import size_and_digest
+from headgate_tables.hudi.sift import sift_batch
+from headgate_tables.storage.store import Outcome, SpooledBytes, Store
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFile:
+    """A file to write. ``log_version`` 0: a base file; ``first``: number of its first row among those of the task."""
+
+    file_id: str
+    name: str
+    log_version: int
+    changes: Changes
+    first: int
+
+
+class TaskFiles(ABC):
+    """Writes files of one load.
+
+    ``process``: names the folder in which the files wait on a local disk; all tasks of the load have the same one, so that
+    each file has one name there, too. ``task``: number of the task, which keeps its rows' ``_hoodie_commit_seqno`` apart.
+    ``deletes``: all rows are deletes.
+    """
+
+    def __init__(
+        self, store: Store, definition: Definition, *, instant: str, epoch: int, process: str, task: int, deletes: bool = False
+    ) -> None:
+        self._store = store
+        self._definition = definition
+        self._instant = instant
+        self._stage = LOG_LAYOUT.stage_folder(epoch, process) if store.stages else ""
+        self._task = task
+        self._deletes = deletes
+
+    @abstractmethod
+    def _place(self, rows: pa.Table) -> Placed:
+        """Checks, keys and places what the task got."""
+
+    @abstractmethod
+    def _new_file(self, changes: Changes, first: int) -> TaskFile:
+        """The file of one bucket."""
+
+    @abstractmethod
+    def _encode(self, file: TaskFile, to: SpooledBytes) -> None:
+        """Writes its bytes: the same ones for the same rows, whatever else this process has written."""
+
+    @abstractmethod
+    def _made_of(self, source: pa.NativeFile, path: str) -> str:
+        """``made_of`` the keys of a stored file. Raises CorruptFileError for a file that no load has written."""
+
+    def write(self, rows: pa.Table, written: Callable[[int], None] = lambda _: None) -> tuple[list[WriteStatus], int]:
+        """One durable file for each bucket of ``rows``, sorted by key, with one row of each key; and how many rows were beaten.
+
+        ``rows``: all rows of these buckets. ``written`` gets the rows of each finished file.
+        Raises FixCall for rows that do not fit and for a second run that gets other rows, RetryLater, OperatorNeeded,
+        DeposedError when the stage was revoked, SyncFailedError.
+        """
+        placed = self._place(rows)
+        given = len(placed.keys)
+        del rows
+        changes = sift_batch(placed, self._definition.ordering)
+        del placed
+        changes.sort(key=lambda each: (each.partition, each.bucket))  # so that a row has one sequence number in every run
+        statuses: list[WriteStatus] = []
+        first = 1
+        changes.reverse()
+        while changes:
+            file = self._new_file(changes.pop(), first)
+            statuses.append(self._write(file))
+            count = file.changes.rows.num_rows
+            first += count
+            del file
+            written(count)
+        return statuses, given - (first - 1)
+
+    def _write(self, file: TaskFile) -> WriteStatus:
+        changes = file.changes
+        path = f"{changes.partition}/{file.name}".lstrip("/")
+        staged = f"{self._stage}/{self._instant}_{file.file_id}_{file.log_version}" if self._stage else ""
+        expected = made_of(one_chunk(changes.keys))
+        made = self._stored(path, staged, expected) or self._create(path, staged, expected, file)
+        rows, deletes = changes.rows.num_rows, 0
+        if self._deletes:
+            rows, deletes = 0, rows
+        stat = WriteStat(file.file_id, changes.partition, file.name, made.size, rows, deletes, file.log_version)
+        return WriteStatus(stat, made)
+
+    def _create(self, path: str, staged: str, expected: str, file: TaskFile) -> DataFile:
+        with self._store.spool(staged or path, "") as spool:
+            self._encode(file, spool.file)
+            if spool.create() is Outcome.CREATED:
+                return DataFile(path, spool.file.size, spool.file.sha256, staged)
+        stored = self._stored(path, staged, expected)
+        if stored is None:
+            raise StoreUnavailableError(f"the store did not say whether {path} was created", fix="Run the task again.")
+        return stored
+
+    def _stored(self, path: str, staged: str, expected: str) -> DataFile | None:
+        """The file that another run of the task has made, read once for its checksum; None when there is none."""
+        at = staged or path
+        if self._store.size(at) is None:
+            return None
+        with self._store.open_input(at) as source:
+            found = self._made_of(source, at)
+            if found != expected:
+                raise FixCall(
+                    f"a second run of a task got other rows for {path} than the first ({expected} and {found})",
+                    fix="Write what gives other rows each time (random values, say) to files first, and load those.",
+                )
+            size, sha256 = size_and_digest(source)
+        return DataFile(path, size, sha256, staged)
+
+
+def sorted_slices(changes: Changes) -> Iterator[tuple[int, pa.Table, Array]]:
+    """Rows by key, in slices that fit a row group: where each begins, rows, keys."""
+    keys = one_chunk(changes.keys)
+    rows = changes.rows.combine_chunks()
+    order = pc.sort_indices(keys)
+    step = max(1, min(GROUP_ROWS, GROUP_BYTES * rows.num_rows // max(1, rows.nbytes)))
+    for at in range(0, rows.num_rows, step):
+        some = order.slice(at, step)
+        yield at, rows.take(some), keys.take(some)
+
+
+def made_of(*keys: Array) -> str:
+    """Number of rows, and the sum of their keys' hashes, which does not depend on their order."""
+    total = sum(int(java_string_hash(each).view(np.uint32).astype(np.uint64).sum()) for each in keys)
+    return json.dumps({"rows": sum(map(len, keys)), "keys": total}, sort_keys=True)
+
+
+def one_chunk(column: pa.ChunkedArray[pa.Scalar[pa.DataType]] | Array) -> Array:
+    """The values in one piece."""
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
