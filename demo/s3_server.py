@@ -14,8 +14,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-import boto3
-
 from demo.ports import free_port
 
 BUCKET = "headgate-demo"
@@ -60,6 +58,8 @@ def serving(command: Sequence[str], port: int) -> Iterator[None]:
 @contextmanager
 def demo_store(folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
     """The address of a store in one empty bucket, and what services and readers need in their environment to reach it."""
+    import boto3  # here, as ./task interop has the servers and no boto3
+
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     folder.mkdir()

@@ -10,6 +10,7 @@ import pytest
 
 from headgate_tables import hudi
 from headgate_tables.face.altering import Alteration
+from support.altered_rows import row
 from support.readers import assert_all_agree, read_by_hudi_rs, read_by_us, without_meta
 from support.same_rows import assert_same_rows
 from support.spark_hudi import SparkTable, read_by_spark
@@ -32,30 +33,6 @@ NEW = {
 def evolve(tracked: Tracked, alteration: Alteration) -> None:
     """The oracle's rows get the new columns as nulls, by their absence."""
     tracked.schema = tracked.table.alter(alteration).schema
-
-
-def value(kind: pa.DataType, seed: int) -> Any:
-    return {
-        "string": f"s{seed}",
-        "int32": seed,
-        "int64": seed * 2**33,
-        "double": seed / 8,
-        "float": seed / 8,
-        "date32[day]": None if seed % 2 else 19_000 + seed,
-        "timestamp[us, tz=UTC]": 1_700_000_000_000_000 + seed,
-        "decimal128(12, 3)": Decimal(seed) / 8,
-        "list<element: string>": [f"t{seed}", None],
-        "list<element: struct<x: int32>>": [{"x": seed}, None],
-        "bool": seed % 2 == 0,
-    }.get(str(kind), {"x": seed})
-
-
-def row(schema: pa.Schema, key: str, ts: int) -> dict[str, Any]:
-    found: dict[str, Any] = {"id": key, "part": "ab"[len(key) % 2], "ts": ts, "v": ts}
-    for field in schema:
-        if field.name not in found:
-            found[field.name] = pa.scalar(value(field.type, ts), field.type).as_py()
-    return found
 
 
 @pytest.mark.parametrize("ordering", ["ts", None], ids=["event-time", "commit-time"])
