@@ -105,6 +105,6 @@ async def test_an_example_runs(
 
 def test_every_public_class_of_the_sdk_has_examples() -> None:
     found = {example.where for example in EXAMPLES}
-    assert found >= {"blocking.connect", "blocking.create_table", "blocking.channel", "blocking_channel.upsert"}
+    assert found >= {"blocking.connect", "blocking.create_table", "blocking_table.channel", "blocking_channel.upsert"}
     assert found >= {f"blocking_channel.{name}" for name in ("delete", "write", "skip", "flush")}
     assert found >= {"errors.BatchRefusedError", "README.md"}
