@@ -26,10 +26,11 @@ from headgate_coordinator.tables.committer import Committer
 from headgate_coordinator.tables.compacting import TableCompactions
 from headgate_coordinator.tables.core_metrics import CoreMetrics
 from headgate_coordinator.tables.guarded_clock import GuardedClock
+from headgate_coordinator.tables.maintenance_looks import MaintenanceLooks
 from headgate_coordinator.tables.requests import TableRequests
 from headgate_coordinator.tables.service_policy import ServicePolicy
 from headgate_coordinator.tables.table_status import TableView
-from headgate_coordinator.tables.work import Maintain, RunService, Work, issues_times, leaves_something_due
+from headgate_coordinator.tables.work import RunService, Work, issues_times
 from headgate_proto.api.v1 import errors_pb2
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_runtime.errors import wire_error
@@ -42,9 +43,6 @@ _log = structlog.get_logger()
 _T = TypeVar("_T")
 _CHECKPOINTS_FIRST, _SERVICES = 0, 1
 """Ranks of waiting work: slots of checkpoints go first, so that a checkpoint waits for at most one piece of other work."""
-
-COUNTING_S = 0.05
-"""Seconds between two looks at whether the listing of a table's slices is there, after the ownership began."""
 
 
 class OwnedTable:
@@ -80,10 +78,14 @@ class OwnedTable:
         self._requests = TableRequests(self._loop, lambda work: self._put(work, _SERVICES))
         self._last_work: RunService | None = None
         self._committer = committer(self._report)
-        self._service_interval = service_policy.interval
-        self._compactors = compactors
-        self._compactor_count: int | None = None
-        self._maintenance_waits = False
+        self._looks = MaintenanceLooks(
+            self._committer,
+            compactors,
+            world.clock,
+            service_policy.interval,
+            lambda step: self._put(step, _SERVICES),
+            self.queue_event,
+        )
         self.compactions = TableCompactions(
             target,
             Compactions(service_policy.compaction, world.clock.monotonic()),
@@ -190,7 +192,7 @@ class OwnedTable:
         self._find_writers()
         try:
             async with asyncio.TaskGroup() as tasks:
-                rest = (self._commit(thread), self.compactions.run(), self._look_after())
+                rest = (self._commit(thread), self.compactions.run(), self._looks.run())
                 working = [tasks.create_task(each) for each in rest]
                 await self._decide()
                 for task in working:
@@ -231,32 +233,9 @@ class OwnedTable:
             if issues_times(work):
                 await self._guard.until_believed()
             await self._loop.run_in_executor(thread, self._committer.execute, work)
-            self._ask_for_maintenance(behind=work)
+            self._looks.done(work)
             if self._work.empty():
                 await self._loop.run_in_executor(thread, self._committer.tidy)
-
-    async def _look_after(self) -> None:
-        """Asks for maintenance at each interval: a table without new rows has slices to compact and files to delete, too."""
-        while True:
-            self._count_compactors()
-            self._ask_for_maintenance()
-            # No checkpoint commits before the slices are counted, see ``Backpressure``.
-            counted = self._committer.figures.counted
-            await self._clock.sleep(self._service_interval if counted else min(COUNTING_S, self._service_interval))
-
-    def _count_compactors(self) -> None:
-        if (count := len(self._compactors)) != self._compactor_count:
-            self._compactor_count = count
-            self.queue_event(events.CompactorsCounted(count))
-
-    def _ask_for_maintenance(self, behind: Work | None = None) -> None:
-        """Queues a step of maintenance at an interval, or ``behind`` work that leaves some due. At most one step waits."""
-        if isinstance(behind, Maintain):
-            self._maintenance_waits = False
-        due = behind is None or leaves_something_due(behind, more=self._committer.more_to_maintain)
-        if due and not self._maintenance_waits:
-            self._maintenance_waits = True
-            self._put(Maintain(), _SERVICES)
 
     def _do(self, instruction: Instruction) -> None:
         match instruction:
