@@ -45,7 +45,7 @@ printf '%s\n' 'pyspark==3.5.9' 'pandas<3' hudi pytest pytest-asyncio hypothesis 
 
 # ./task spark: the data source, which PySpark has an interface for since 4.0. Its mapInArrow wants pandas.
 printf '%s\n' 'pyspark>=4' pandas hudi pytest pytest-asyncio |
-    lock requirements-spark.lock lib/spark/pyproject.toml lib/tables/pyproject.toml - --constraints requirements.lock
+    lock requirements-spark.lock {lib/client,lib/spark,lib/tables,proto}/pyproject.toml - --constraints requirements.lock
 
 # ./task bench: the strongest peer, which wants an older pyarrow. Its Rust core is named here, not through the extra "sql",
 # which adds DataFusion's Python package: unused by table writes, and without a solution on Python 3.14.

@@ -29,6 +29,7 @@ CALLED_FROM_OUTSIDE = {
     "reportLatestOffset": "Spark's data sources",
     "seekable": "pyarrow",
     "streamReader": "Spark's data sources",
+    "streamWriter": "Spark's data sources",
     "to_duckdb": "programs that read tables",
     "to_polars": "programs that read tables",
     "to_table": "programs that read tables",

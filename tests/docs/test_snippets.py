@@ -50,6 +50,7 @@ ELSEWHERE: Mapping[tuple[str, str], str] = {
         "headgate table adopt",
     ): "wants a table with times of the future, as tests/cluster/test_moved_clock.py has",
     ("lib/spark/README.md", "from headgate_spark"): "tests/spark/test_readme.py, where Spark is",
+    ("lib/spark/README.md", "orders.write.format"): "tests/spark_source/test_readme.py, where PySpark 4 is",
 }
 """By page and beginning of the block's first line: why it does not run here, or which test holds it."""
 

@@ -30,7 +30,17 @@ def start(folder: Path) -> Any:
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def state_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where a cluster of this run leaves its credentials, and programs and Spark's tasks find them."""
+    folder = tmp_path_factory.mktemp("state")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(folder))
+        yield folder
+
+
+@pytest.fixture(scope="session")
+def spark(state_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    del state_home  # before Spark starts, whose tasks have its environment
     session = start(tmp_path_factory.mktemp("spark"))
     register(session)
     yield session

@@ -7,10 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
+import headgate
+from headgate_spark import cluster_access
+from headgate_spark.sink_options import NAMES as SINK_NAMES
 from headgate_spark.source_options import NAMES
 from headgate_tables import hudi
+from support.dev_cluster import dev_cluster
 from support.pages import fenced, quoted, text_of
+from support.readers import read_by_hudi_rs
 
 PAGE = "lib/spark/README.md"
 IN_LAKE, IN_SQL = '"s3://lake/orders"', "'s3://lake/orders'"
@@ -21,7 +27,7 @@ def test_the_example_reads_a_day_and_streams_later_commits(spark: Any, tmp_path:
     url = str(tmp_path / "orders")
     with hudi.create_table(url, SCHEMA, record_key="id", partition_by=["day"], ordering="at", buckets=1) as table:
         table.upsert(pa.Table.from_pylist([{"id": n, "day": f"2026-01-0{n % 2 + 1}", "at": n} for n in range(10)], SCHEMA))
-        *_, example, _ = fenced(PAGE, "python")
+        *_, example, _, _ = fenced(PAGE, "python")
         assert IN_LAKE in example
         names: dict[str, Any] = {"spark": spark}
         exec(example.replace(IN_LAKE, repr(url)), names)
@@ -40,8 +46,41 @@ def test_the_example_reads_a_day_and_streams_later_commits(spark: Any, tmp_path:
     assert spark.table("orders").count() == 10
 
 
+def test_the_example_sends_a_frame_and_a_stream_through_a_cluster(spark: Any, state_home: Path, tmp_path: Path) -> None:
+    del state_home
+    *_, example, _ = fenced(PAGE, "python")
+    with dev_cluster(tmp_path) as (address, store), headgate.connect(address) as cluster:
+        cluster.create_table("orders", SCHEMA, key="id", partition_by="day", ordering="at", buckets=1)
+        raw = tmp_path / "raw"
+        pq.write_table(
+            pa.Table.from_pylist([{"id": n, "day": "2026-01-02", "at": n} for n in range(5)], SCHEMA), f"{raw}.parquet"
+        )
+        columns = "id long, day string, at long"
+        raw.mkdir()
+        (tmp_path / "raw.parquet").rename(raw / "1.parquet")
+        names: dict[str, Any] = {
+            "orders": spark.createDataFrame([(n, "2026-01-01", n) for n in range(100, 110)], columns),
+            "changes": spark.readStream.schema(columns).parquet(str(raw)),
+        }
+        for shown, here in (('"coordinator:7070"', address), ('"s3://raw/checkpoint"', str(tmp_path / "c"))):
+            assert shown in example
+            example = example.replace(shown, repr(here))
+        exec(example, names)
+        try:
+            names["query"].processAllAvailable()
+        finally:
+            names["query"].stop()
+        found = read_by_hudi_rs(store / "orders")["id"].to_pylist()
+        assert sorted(found) == [*range(5), *range(100, 110)]
+
+
 def test_the_page_names_every_option() -> None:
-    table = text_of(PAGE).partition("| option | |")[2].partition("\n\n")[0]
-    first_cells = re.findall(r"^\| ([^|]+) \|", table, re.MULTILINE)
-    named = {name for cell in first_cells for name in re.findall(r"`(\w+)`", cell)}
-    assert named == set(NAMES) - {"path"}
+    _, source, sink = text_of(PAGE).split("| option | |")
+    assert options_in(source) == set(NAMES) - {"path"}
+    assert options_in(sink) == set(SINK_NAMES) - {"path", *cluster_access.NAMES}
+
+
+def options_in(text: str) -> set[str]:
+    """In the first cells of the table at the beginning of the text."""
+    first_cells = re.findall(r"^\| ([^|]+) \|", text.partition("\n\n")[0], re.MULTILINE)
+    return {name for cell in first_cells for name in re.findall(r"`(\w+)`", cell)}

@@ -15,9 +15,14 @@ from headgate_spark.carried import carrying
 from headgate_spark.changes import ChangesReader
 from headgate_spark.pushed import expression_of
 from headgate_spark.source_options import SlicePartition, SourceOptions
+from headgate_tables.errors import OptionError
 
 if TYPE_CHECKING:
-    from pyspark.sql.datasource import Filter  # PySpark 4.1
+    from pyspark.sql.datasource import (  # Filter and streams of Arrow: PySpark 4.1
+        DataSourceArrowWriter,
+        DataSourceStreamArrowWriter,
+        Filter,
+    )
 
 
 def register(spark: SparkSession) -> None:
@@ -50,6 +55,32 @@ class HeadgateSource(DataSource):  # type: ignore[misc]
         """For ``readStream``."""
         with carrying():
             return ChangesReader(SourceOptions.of(self.options).check("readStream"), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:  # noqa: ARG002 - Spark's signature
+        """For ``write``: through a cluster. The SDK is imported here, as tables are read without it."""
+        with carrying():
+            _refuse_overwrite(overwrite=overwrite)
+            from headgate_spark.sink import ClusterWriter
+            from headgate_spark.sink_options import SinkOptions
+
+            return ClusterWriter(SinkOptions.of(self.options))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: ARG002 - as above
+        """For ``writeStream``, through a cluster."""
+        with carrying():
+            _refuse_overwrite(overwrite=overwrite)
+            from headgate_spark.sink import ClusterStreamWriter
+            from headgate_spark.sink_options import SinkOptions
+
+            return ClusterStreamWriter(SinkOptions.of(self.options))
+
+
+def _refuse_overwrite(*, overwrite: bool) -> None:
+    if overwrite:
+        raise OptionError(
+            "a cluster's table is not overwritten through its producers",
+            fix='Use .mode("append"), or headgate_spark.bulk_insert with mode="insert_overwrite".',
+        )
 
 
 class TableReader(DataSourceReader):  # type: ignore[misc]

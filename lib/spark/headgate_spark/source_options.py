@@ -10,16 +10,18 @@ from typing import Final, Literal, get_args
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
+from headgate_spark import cluster_access
+from headgate_spark.cluster_access import ClusterAccess
+from headgate_spark.given import given_options
 from headgate_spark.slices import SliceRows
 from headgate_spark.types import shown_schema, struct_of
 from headgate_tables.errors import OptionError
 from headgate_tables.face.owner import Table
 from headgate_tables.face.reader import Filter, Mode, Moment
-from headgate_tables.near_names import did_you_mean
 from headgate_tables.opening import open_table
 
 _STORAGE: Final = "storage."
-NAMES: Final = ("path", "columns", "mode", "asOf", "since", "startingFrom", "maxCommitsPerTrigger")
+NAMES: Final = ("path", "columns", "mode", "asOf", "since", "startingFrom", "maxCommitsPerTrigger", *cluster_access.NAMES)
 _OF_STREAMS: Final = ("startingFrom", "maxCommitsPerTrigger")
 Kind = Literal["read", "readStream"]
 
@@ -34,7 +36,9 @@ class SlicePartition(InputPartition):  # type: ignore[misc]
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """``columns``: empty for all. Moments as the library takes them; empty: not given. ``most_commits``: 0 for all."""
+    """``url``: of the table, or its name in the cluster of ``access``. ``columns``: empty for all. Moments as the library takes
+    them; empty: not given. ``most_commits``: 0 for all.
+    """
 
     url: str
     columns: Sequence[str] = ()
@@ -44,21 +48,18 @@ class SourceOptions:
     starting_from: str = ""
     most_commits: int = 0
     storage: Mapping[str, str] = field(default_factory=dict)
+    access: ClusterAccess = field(default_factory=ClusterAccess)
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> SourceOptions:
         """From Spark's, whose names have no case. Raises OptionError for one that is unknown or has a wrong value."""
-        given = {name.lower(): value for name, value in options.items()}
-        storage = {name.removeprefix(_STORAGE): given.pop(name) for name in list(given) if name.startswith(_STORAGE)}
-        known = {name.lower(): name for name in NAMES}
-        for name in given.keys() - known:
-            raise OptionError(
-                f"there is no option {name!r}",
-                fix=f"{did_you_mean(name, NAMES)}There are {', '.join(NAMES)}, and {_STORAGE}KEY for settings of the storage.",
-            )
-        text = {known[name]: value.strip() for name, value in given.items()}
+        lower = {name.lower(): value for name, value in options.items()}
+        storage = {name.removeprefix(_STORAGE): lower.pop(name) for name in list(lower) if name.startswith(_STORAGE)}
+        text = given_options(lower, NAMES, f", and {_STORAGE}KEY for settings of the storage")
         if not text.get("path"):
-            raise OptionError("no table is named", fix='Give its address: .load("s3://lake/orders").')
+            raise OptionError(
+                "no table is named", fix='Give its address, .load("s3://lake/orders"), or, with `connect`, its name.'
+            )
         return cls(
             text["path"],
             [name.strip() for name in text.get("columns", "").split(",") if name.strip()],
@@ -68,6 +69,7 @@ class SourceOptions:
             text.get("startingFrom", ""),
             _count(text.get("maxCommitsPerTrigger", "0")),
             storage,
+            ClusterAccess.of(text),
         )
 
     def check(self, kind: Kind) -> SourceOptions:
@@ -80,7 +82,8 @@ class SourceOptions:
 
     def open(self) -> Table:
         """A handle that only reads."""
-        return open_table(self.url, storage_options=self.storage)
+        url = self.access.url_of(self.url) if self.access.addresses else self.url
+        return open_table(url, storage_options=self.storage)
 
     def struct(self) -> StructType:
         """The columns to read, as Spark's types."""
