@@ -1,5 +1,6 @@
 """A service as a process of its own: ready line, drain, second signal, exit codes, malloc environment, logs."""
 
+import gc
 import json
 import os
 import signal
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate_runtime.lifecycle import ENVIRONMENT
+from headgate_runtime.lifecycle import ENVIRONMENT, importing
 from support.processes import READY_S, child_environment
 
 SERVICE = Path(__file__).parent / "service.py"
@@ -116,3 +117,14 @@ def test_arrays_of_pythons_values_import_no_pandas() -> None:
         out, _ = process.communicate(timeout=READY_S)
     assert json.loads(out) == {"pandas": False}
     assert process.returncode == 0
+
+
+def test_no_cycles_are_looked_for_during_imports_nor_later_in_what_they_made() -> None:
+    before = gc.get_freeze_count()
+    try:
+        with importing():
+            assert not gc.isenabled()
+        assert gc.isenabled(), "nothing would be collected any more"
+        assert gc.get_freeze_count() > before
+    finally:
+        gc.unfreeze()
