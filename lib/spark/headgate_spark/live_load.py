@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from pyspark.sql import DataFrame
 
-from headgate_spark.loading import NOTHING, run_load
+from headgate_spark.loading import run_load
 from headgate_spark.progress import Written
 from headgate_tables.errors import OptionError
 from headgate_tables.face.log import ChannelRecord, Channels
@@ -16,6 +16,8 @@ from headgate_tables.face.results import CommitResult
 from headgate_tables.opening import open_table
 from headgate_tables.system import System
 
+_NOTHING: Final = CommitResult("", "", 0, 0, 0, 0, 0)
+"""What a batch has done that is in the table already."""
 _PREFIX: Final = "spark:"
 _LONGEST: Final = 200
 
@@ -72,7 +74,7 @@ def _write(
         name, number = _channel_of(batch)
         table.own()  # the record of an earlier owner may be newer than the one that this handle has read
         if (stored := table.channels.get(name)) is not None and number < stored.offset:
-            return NOTHING
+            return _NOTHING
         channels = {name: ChannelRecord(0, number + 1, "", System.real().clock.now_ms())}
     return run_load(df, table, load, tasks=tasks, storage_options=storage_options, progress=progress, channels=channels)
 

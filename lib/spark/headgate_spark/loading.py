@@ -35,7 +35,7 @@ def run_load(
     progress: Callable[[Written], object] | None,
     channels: Channels | None = None,
 ) -> CommitResult:
-    """Writes the rows in one commit. ``channels``: records that change with them, also when there is no row.
+    """Writes the rows in one commit. ``channels``: records that change with it, also when there is no row.
 
     Raises TablesError, that of a task as what it was there.
     """
@@ -70,16 +70,8 @@ def run_load(
             )
         if listener.failed is not None:
             raise listener.failed
-        if channels and not report.statuses:
-            transaction.rollback()
-            table.win_offsets(channels)
-            return NOTHING
         transaction.add(report.statuses)
         return dataclasses.replace(transaction.commit(channels=channels), superseded=report.beaten)
-
-
-NOTHING = CommitResult("", "", 0, 0, 0, 0, 0)
-"""What a load without rows has done."""
 
 
 def _run(df: DataFrame, columns: Sequence[str], placing: Placing, writing: Writing, count: int) -> Report:

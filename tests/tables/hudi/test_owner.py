@@ -204,6 +204,21 @@ def test_ro1_the_files_of_one_checkpoint_are_committed_while_the_next_one_has_so
     assert table.verify().ok
 
 
+def test_ro5_an_announced_instant_that_gets_no_rows_lapses_and_its_offsets_are_committed_alone(store: Noting) -> None:
+    table = opened(store)
+    empty, full = table.transaction(), checkpoint_of(store, table, ("a", 1, "a"))
+    empty.announce()
+    decided: list[dict[str, ChannelRecord]] = []
+    one = {"c": ChannelRecord(1, 9, "me", 5)}
+    result = empty.commit(channels=one, on_durable=lambda: decided.append(dict(opened(store).channels)))
+    assert (result.instant, decided) == ("", [one])
+    full.commit()
+    assert [instant.instant for instant in table.commits()] == [full.instant]
+    assert opened(store).channels == one
+    assert not [path for path in files_of(store, empty.instant) if f"/{empty.instant}_" in path], "it is never completed"
+    assert table.verify().ok
+
+
 def test_ro5_offsets_are_committed_between_checkpoints_and_beside_an_open_one(store: Noting) -> None:
     table = opened(store)
     table.win_offsets({"a": ChannelRecord(1, 0, "me", 1), "b": ChannelRecord(1, 0, "me", 1)})

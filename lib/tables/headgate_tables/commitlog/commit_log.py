@@ -227,8 +227,9 @@ class CommitLog:
         self.own()
         return self._claim.times.next()
 
-    def win_offsets(self, channels: Channels, forget: Sequence[str] = ()) -> None:
+    def win_offsets(self, channels: Channels, forget: Sequence[str] = (), on_durable: Callable[[], None] | None = None) -> None:
         """Wins an OFFSETS slot: channel records that changed, and names of those to ``forget`` (rules RO5, CH4, CH5).
+        ``on_durable`` is called when it is won.
 
         It derives no file, and open transactions stay open. Raises DeposedError, OutcomeUnknownError; after any other error
         than a ReopenTable nothing was decided.
@@ -236,6 +237,8 @@ class CommitLog:
         self.own()
         reserved = self._reservations.renewed()
         self._append(Offsets(channels=channels, forget=forget, reserved=reserved, min_reader=FORMAT, min_writer=FORMAT))
+        if on_durable is not None:
+            on_durable()
 
     def close(self) -> None:
         """Ends the handle: open transactions lapse."""

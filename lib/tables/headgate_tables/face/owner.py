@@ -97,8 +97,8 @@ class Transaction(Protocol):
         channels: Channels | None = None,
         on_durable: Callable[[], None] | None = None,
     ) -> CommitResult:
-        """Decides and publishes. ``channels``: records that change with these rows. ``on_durable`` is called once, when the slot
-        is won, before readers see it (rule C6); it must not raise.
+        """Decides and publishes. ``channels``: records that change with these rows; without any they are decided alone (rule
+        RO5). ``on_durable`` is called once, when the slot is won, before readers see it (rule C6); it must not raise.
         """
 
     def rollback(self) -> None:

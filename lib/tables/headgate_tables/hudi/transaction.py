@@ -136,7 +136,7 @@ class Transaction:
         channels: Channels | None = None,
         on_durable: Callable[[], None] | None = None,
     ) -> CommitResult:
-        """Decides and publishes. Without files it decides nothing and the instant lapses (rule RO5).
+        """Decides and publishes. Without files the instant lapses, and no more is decided than ``channels`` (rule RO5).
 
         ``channels``: records that change with these rows.
         ``on_durable`` is called once, when the slot is won, before readers see it (rule C6); it must not raise.
@@ -146,17 +146,19 @@ class Transaction:
         self._check_whole()
         completion = ""
         replaced = self._find_replaced()
-        if self.statuses or channels or replaced:
+        if self.statuses or replaced or (channels and not self._announced):
             self._listed = self._before_commit(False)
             operation = self._load.operation if self._load else "UPSERT"
             metadata = encode_commit(self.instant, self.statuses, self._schema, operation, extra_metadata or {}, replaced)
             completion = self._decide(metadata, replaced, channels, on_durable)
             self._after_commit(self, completion)
         else:
+            self._ended = True
             self._end_unwritten()
+            if channels:
+                self._log.win_offsets(channels, on_durable=on_durable)
         self._ended = True
-        replaced_groups = sum(map(len, (replaced or {}).values()))
-        self.result = summary(self.instant, completion, self.statuses, self._superseded, replaced_groups)
+        self.result = summary(self.instant, completion, self.statuses, self._superseded, sum(map(len, (replaced or {}).values())))
         return self.result
 
     @property
@@ -272,7 +274,7 @@ class Transaction:
         return file_id, self._versions[key]
 
     def _derive(self, completion: str, metadata: bytes) -> list[DerivedFile]:
-        if not self.statuses and not self._announced:
+        if not self._announced:
             return []  # offsets alone make no instant (rule RO5)
         written = {status.stat.partition for status in self.statuses}
         new = [partition for partition in written if not self._groups.knows_partition(partition)]
