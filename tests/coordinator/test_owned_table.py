@@ -49,9 +49,10 @@ class Committer:
 
     def load_past(self) -> None: ...
 
-    def tidy(self, *, leaving: bool = False) -> None:
-        if leaving:
-            self.log.append("prepared for the next owner")
+    def tidy(self) -> None: ...
+
+    def hand_over(self) -> None:
+        self.log.append("handed over")
 
     def execute(self, work: Any) -> None:
         self.log.append(type(work).__name__)
@@ -185,7 +186,7 @@ async def test_nobody_is_alone_with_a_table_that_is_handed_over_already() -> Non
         assert refused_at_once
         assert not scene.table.ended_by_request
         assert "the end" not in scene.log
-        assert scene.log[-1] == "prepared for the next owner"
+        assert scene.log[-1] == "handed over"
 
 
 async def test_all_writers_that_are_there_when_the_ownership_begins_have_a_part_in_its_first_checkpoint() -> None:

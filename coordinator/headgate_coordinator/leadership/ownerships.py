@@ -17,11 +17,12 @@ from headgate_coordinator.leadership.troubles import trouble_of
 from headgate_coordinator.metrics import Metrics
 from headgate_coordinator.settings import CoordinatorSettings
 from headgate_coordinator.streams.messages import OrderTarget
-from headgate_coordinator.tables.committer import Committer, read_slice_figures
+from headgate_coordinator.tables.committer import Committer
 from headgate_coordinator.tables.expiring import Expiry
 from headgate_coordinator.tables.guarded_clock import GuardedClock
 from headgate_coordinator.tables.owned_table import OwnedTable
 from headgate_coordinator.tables.service_policy import ServicePolicy
+from headgate_coordinator.tables.slice_figures import read_slice_figures
 from headgate_coordinator.tables.storage import TableStorage
 from headgate_runtime.world import World
 from headgate_tables.backoff import Backoff

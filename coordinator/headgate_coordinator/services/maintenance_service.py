@@ -16,8 +16,8 @@ from headgate_coordinator.services.following import follow_plans
 from headgate_coordinator.services.lives import LivesService, log_request
 from headgate_coordinator.services.operator_errors import answered, refused, says_nothing
 from headgate_coordinator.services.truncations import read_partitions, truncate
-from headgate_coordinator.tables.committer import stuck_loads
 from headgate_coordinator.tables.owned_table import OwnedTable
+from headgate_coordinator.tables.slice_figures import stuck_loads
 from headgate_coordinator.tables.storage import TableStorage
 from headgate_proto.api.v1 import errors_pb2
 from headgate_proto.api.v1 import maintenance_pb2 as api

@@ -15,10 +15,11 @@ from headgate_coordinator.core.events import Event
 from headgate_coordinator.core.instructions import AskLog, CommitCheckpoint, DropCheckpoint, IssueInstant, WinOffsets
 from headgate_coordinator.core.operations import CompactionEvent, FinishPlan, FinishRefused, PlanClosed, PlanOpened
 from headgate_coordinator.tables.outage import Outage
+from headgate_coordinator.tables.slice_figures import read_slice_figures, stuck_loads
 from headgate_coordinator.tables.work import Maintain, RunService, Work
 from headgate_tables.errors import CorruptFileError, MissingFileError, RetryLater
 from headgate_tables.face.log import ChannelRecord, parse_time
-from headgate_tables.face.owner import Ownership, Table, Transaction, Upkeep
+from headgate_tables.face.owner import Ownership, Table, Transaction
 from headgate_tables.face.settings import TableSettings
 
 _SLOTS, _TIDYING, _MAINTENANCE, _OWNER = "slots", "tidying", "maintenance", "owner"
@@ -96,12 +97,15 @@ class Committer:
             self._drop(generation, number)
         work.run(self._table)
 
-    def tidy(self, *, leaving: bool = False) -> None:
-        """Sweeps and folds what is due, or, ``leaving``, what the next owner would wait for. For times without waiting work;
-        steps that a busy store refuses are due again later.
-        """
+    def tidy(self) -> None:
+        """Sweeps and folds what is due, for times without waiting work. What a busy store refuses is due again later."""
         with self._attempt(_TIDYING):
-            (self._table.hand_over if leaving else self._table.tidy)()
+            self._table.tidy()
+
+    def hand_over(self) -> None:
+        """Folds what the next owner would wait for, unless the store refuses that now."""
+        with self._attempt(_TIDYING):
+            self._table.hand_over()
 
     def load_past(self) -> None:
         """Loads the state before this ownership: open plans, and the newest commit if the store answers.
@@ -273,23 +277,6 @@ def _changed(settings: TableSettings) -> Mapping[str, str]:
     """Returns the settings that differ from their defaults, by key. Services of other versions need not know the others."""
     usual = TableSettings().to_texts()
     return {key: text for key, text in settings.to_texts().items() if text != usual[key]}
-
-
-def read_slice_figures(table: Table) -> events.SliceFigures:
-    """Returns the figures of the fullest slices, which the table's handle knows without I/O, and the limits of its settings."""
-    settings, figures = table.settings, table.largest_slice()
-    limits = (settings.max_log_files, settings.max_log_bytes)
-    loads = stuck_loads(table)
-    refused = stuck_slices.refused_slices(table.name, loads, settings)
-    if figures is None:
-        return events.SliceFigures(0, 0, *limits, counted=False, refused=refused, stuck=len(loads))
-    return events.SliceFigures(figures.log_files, figures.log_bytes, *limits, refused=refused, stuck=len(loads))
-
-
-def stuck_loads(table: Upkeep) -> list[stuck_slices.StuckLoad]:
-    """Returns the slices that cannot be compacted, with the logs that wait in them."""
-    found = ((each, table.log_size_of(each)) for each in table.stuck)
-    return [stuck_slices.StuckLoad(each, *((f.log_files, f.log_bytes) if f else (0, 0))) for each, f in found]
 
 
 def forget_idle_channels(table: Ownership, before_ms: int) -> None:

@@ -7,7 +7,6 @@ import asyncio
 import itertools
 from collections.abc import Callable
 from concurrent.futures import Executor
-from functools import partial
 from typing import TypeVar, assert_never
 
 import structlog
@@ -200,7 +199,7 @@ class OwnedTable:
             if self._last_work is not None:
                 await self._loop.run_in_executor(thread, self._committer.finish_with, self._last_work)
             else:
-                await self._loop.run_in_executor(thread, partial(self._committer.tidy, leaving=True))
+                await self._loop.run_in_executor(thread, self._committer.hand_over)
         finally:
             self._let_go()
             try:
