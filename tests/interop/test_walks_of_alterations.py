@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import os
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +18,12 @@ import pyarrow as pa
 import pytest
 from hudi import HudiTableBuilder
 
-from demo.ports import free_port
-from demo.s3_server import ACCESS_KEY, SECRET_KEY, serving, versitygw
 from headgate_tables import hudi
 from headgate_tables.face.altering import Alteration
 from support.altered_rows import row
 from support.oracle import Oracle
 from support.readers import without_meta
+from support.s3 import S3Endpoint, named_s3
 from support.same_rows import assert_same_rows
 from support.spark_hudi import SparkTable, read_by_spark
 
@@ -57,11 +55,15 @@ class Place:
 
     url: str
     files: Path
-    options: dict[str, str] = field(default_factory=dict)
+    endpoint: S3Endpoint | None = None
+
+    @property
+    def options(self) -> dict[str, str]:
+        return self.endpoint.options if self.endpoint else {}
 
     def read_by_hudi_rs(self) -> pa.Table:
         builder = HudiTableBuilder.from_base_uri(self.url)
-        table = builder.with_options({f"aws_{name}": value for name, value in self.options.items()}).build()
+        table = builder.with_options(self.endpoint.hudi_rs_options if self.endpoint else {}).build()
         return pa.concat_tables(pa.Table.from_batches([batch]) for batch in table.read())
 
 
@@ -70,15 +72,10 @@ def place_on(store: str, folder: Path) -> Iterator[Place]:
     if store == "disk":
         yield Place(str(folder / "t"), folder / "t")
         return
-    if "HEADGATE_VERSITYGW" not in os.environ:
-        pytest.skip("needs versitygw, which ./task builds where Go is installed")
-    port = free_port()
-    with serving(versitygw(port, folder), port):
+    with named_s3(store, folder) as endpoint:
         bucket = folder / "objects" / "walks"
         bucket.mkdir()  # to this server any folder there is a bucket
-        options = {"endpoint": f"http://127.0.0.1:{port}", "region": "us-east-1", "allow_http": "true"}
-        options |= {"access_key_id": ACCESS_KEY, "secret_access_key": SECRET_KEY}
-        yield Place("s3://walks/t", bucket / "t", options)
+        yield Place("s3://walks/t", bucket / "t", endpoint)
 
 
 @dataclass(slots=True)
@@ -192,7 +189,7 @@ class Walk:
         assert_same_rows(theirs, changed, "Spark, of what changed", fewer_types=True)
 
 
-@pytest.mark.parametrize("store", ["disk", "s3"])
+@pytest.mark.parametrize("store", ["disk", "versitygw"])
 @pytest.mark.parametrize("ordering", ["ts", None], ids=["event-time", "commit-time"])
 def test_all_readers_agree_after_each_of_ten_alterations_amid_all_else(
     spark: Any, tmp_path: Path, ordering: str | None, store: str
