@@ -67,11 +67,8 @@ def columns_of(df: DataFrame, definition: Definition, *, deletes: bool = False) 
     """
     rows = to_arrow_schema(df.schema).empty_table()
     if not deletes:
-        conform(rows, definition)
-        return list(definition.schema.names)
-    place_deletes(rows, definition)
-    needed = {*definition.record_key, *definition.partition_by, definition.ordering}
-    return [name for name in definition.schema.names if name in needed]
+        return conform(rows, definition).column_names
+    return place_deletes(rows, definition).rows.column_names
 
 
 def number_of_tasks(df: DataFrame, definition: Definition, tasks: int | None) -> int:
