@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from headgate_tables import hudi
 from headgate_tables.face.results import CommitResult
-from headgate_tables.face.writing import LoadMode
+from headgate_tables.face.writing import LoadMode, LoadTask
 from headgate_tables.opening import open_folder
 from headgate_tables.system import System
 from headgate_tables.writing import bulk_files
@@ -21,10 +21,7 @@ def overwrite(table: hudi.Table, rows: pa.Table, mode: LoadMode = "insert_overwr
         files = bulk_files(
             open_folder(table.url, None, System.real().ids),
             definition,
-            instant=transaction.instant,
-            epoch=table.epoch,
-            process="f" * 32,
-            task=0,
+            LoadTask(transaction.instant, table.epoch, "f" * 32, 0),
             settings=table.settings.to_texts(),
             overwriting=True,
         )

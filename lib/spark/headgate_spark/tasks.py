@@ -17,7 +17,7 @@ from headgate_spark.spread import TASK, task_of
 from headgate_tables.face.definition import Definition
 from headgate_tables.face.files import WriteStat, WriteStatus
 from headgate_tables.face.log import DataFile
-from headgate_tables.face.writing import BulkFiles
+from headgate_tables.face.writing import BulkFiles, LoadTask
 from headgate_tables.opening import open_folder
 from headgate_tables.storage.store import Store
 from headgate_tables.system import System
@@ -78,32 +78,16 @@ class Writing:
             if not pieces:
                 self._count(())
                 return
-            files = self._files(open_folder(self.url, self.storage_options, System.real().ids), TaskContext.get().partitionId())
+            files = self._files(open_folder(self.url, self.storage_options, System.real().ids))
             report = Report(*files.write(_joined(pieces)))
             self._count(report.statuses)
             yield report.encode()
 
-    def _files(self, folder: Store, task: int) -> BulkFiles:
+    def _files(self, folder: Store) -> BulkFiles:
+        task = LoadTask(self.instant, self.epoch, self.process, TaskContext.get().partitionId())
         if self.load in ("upsert", "delete"):
-            return log_files(
-                folder,
-                self.definition,
-                instant=self.instant,
-                epoch=self.epoch,
-                process=self.process,
-                task=task,
-                deletes=self.load == "delete",
-            )
-        return bulk_files(
-            folder,
-            self.definition,
-            instant=self.instant,
-            epoch=self.epoch,
-            process=self.process,
-            task=task,
-            settings=self.settings,
-            overwriting=self.load != "into_empty",
-        )
+            return log_files(folder, self.definition, task, deletes=self.load == "delete")
+        return bulk_files(folder, self.definition, task, settings=self.settings, overwriting=self.load != "into_empty")
 
     def _count(self, statuses: Sequence[WriteStatus]) -> None:
         if self.accumulator is not None:

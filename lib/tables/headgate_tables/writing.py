@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from headgate_tables.face.definition import Definition
 from headgate_tables.face.settings import TableSettings
-from headgate_tables.face.writing import BulkFiles, ChangeSink
+from headgate_tables.face.writing import BulkFiles, ChangeSink, LoadTask
 from headgate_tables.hudi import place as placing
 from headgate_tables.hudi.batches import conform_to_table
 from headgate_tables.hudi.change_writer import ChangeWriter
@@ -58,39 +58,17 @@ def change_sink(folder: Store, definition: Definition, *, epoch: int, process: s
 
 
 def bulk_files(
-    folder: Store,
-    definition: Definition,
-    *,
-    instant: str,
-    epoch: int,
-    process: str,
-    task: int,
-    settings: Mapping[str, str],
-    overwriting: bool = False,
+    folder: Store, definition: Definition, task: LoadTask, *, settings: Mapping[str, str], overwriting: bool = False
 ) -> BulkFiles:
-    """Writes the base files of one task of a bulk load. ``process``: the same random id for all tasks of the load, so that a
-    file has one name whichever task writes it (rule FI3); ``task``: its number. ``settings``: the table's, as text by key.
-    ``overwriting``: the files begin new file groups, which replace those of their buckets.
+    """Writes the base files of one task of a bulk load. ``settings``: the table's, as text by key. ``overwriting``: the files
+    begin new file groups, which replace those of their buckets.
     """
     texts = TableSettings.from_texts(settings)
-    return base_files.BulkFiles(
-        folder,
-        as_hudi(definition),
-        instant=instant,
-        epoch=epoch,
-        process=process,
-        task=task,
-        settings=texts,
-        overwriting=overwriting,
-    )
+    return base_files.BulkFiles(folder, as_hudi(definition), task, settings=texts, overwriting=overwriting)
 
 
-def log_files(
-    folder: Store, definition: Definition, *, instant: str, epoch: int, process: str, task: int, deletes: bool
-) -> BulkFiles:
+def log_files(folder: Store, definition: Definition, task: LoadTask, *, deletes: bool) -> BulkFiles:
     """As ``bulk_files``, for log files that go into the file groups of a table in use. ``deletes``: the rows are to be deleted,
     and need no more than record key, partition and ordering columns.
     """
-    return load_logs.LogFiles(
-        folder, as_hudi(definition), instant=instant, epoch=epoch, process=process, task=task, deletes=deletes
-    )
+    return load_logs.LogFiles(folder, as_hudi(definition), task, deletes=deletes)

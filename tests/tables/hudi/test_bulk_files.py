@@ -15,7 +15,7 @@ import pytest
 from headgate_tables import hudi
 from headgate_tables.errors import CorruptFileError, FixCall, TransactionError
 from headgate_tables.face.files import WriteStatus
-from headgate_tables.face.writing import BulkFiles
+from headgate_tables.face.writing import BulkFiles, LoadTask
 from headgate_tables.hudi.services.bulk import base_files
 from headgate_tables.hudi.services.compaction import base_writer
 from headgate_tables.opening import open_folder
@@ -47,9 +47,8 @@ def files_of(table: hudi.Table, instant: str, *, task: int = 0) -> BulkFiles:
     definition = table.definition
     assert definition is not None
     folder = open_folder(table.url, None, System.real().ids)
-    return bulk_files(
-        folder, definition, instant=instant, epoch=table.epoch, process=PROCESS, task=task, settings=table.settings.to_texts()
-    )
+    load_task = LoadTask(instant, table.epoch, PROCESS, task)
+    return bulk_files(folder, definition, load_task, settings=table.settings.to_texts())
 
 
 def expected(rows: list[Row]) -> pa.Table:

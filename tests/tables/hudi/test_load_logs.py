@@ -13,7 +13,7 @@ import pytest
 from headgate_tables import hudi
 from headgate_tables.errors import CorruptFileError, FixCall
 from headgate_tables.face.files import WriteStatus
-from headgate_tables.face.writing import BulkFiles
+from headgate_tables.face.writing import BulkFiles, LoadTask
 from headgate_tables.hudi.log.reader import DeleteBlock, RowsBlock, read_log_file
 from headgate_tables.hudi.services.bulk import log_files as load_logs
 from headgate_tables.opening import open_folder
@@ -46,7 +46,7 @@ def files_of(table: hudi.Table, instant: str, *, deletes: bool = False) -> BulkF
     definition = table.definition
     assert definition is not None
     folder = open_folder(table.url, None, System.real().ids)
-    return log_files(folder, definition, instant=instant, epoch=table.epoch, process=PROCESS, task=0, deletes=deletes)
+    return log_files(folder, definition, LoadTask(instant, table.epoch, PROCESS, 0), deletes=deletes)
 
 
 def load(table: hudi.Table, rows: pa.Table, *, deletes: bool = False) -> list[WriteStatus]:

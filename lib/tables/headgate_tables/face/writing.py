@@ -33,6 +33,18 @@ class Changes:
     deletes: Column
 
 
+@dataclass(frozen=True, slots=True)
+class LoadTask:
+    """One task of a load. ``process``: a random id of the whole load, so that a file has one name whichever task writes it (rule
+    FI3). ``number``: keeps the sequence numbers of the task's rows apart from those of others.
+    """
+
+    instant: str
+    epoch: int
+    process: str
+    number: int
+
+
 class BulkFiles(Protocol):
     """Writes the files of one task of a load."""
 

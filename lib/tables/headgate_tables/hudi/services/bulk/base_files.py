@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from headgate_tables.errors import CorruptFileError
 from headgate_tables.face.settings import TableSettings
-from headgate_tables.face.writing import Changes
+from headgate_tables.face.writing import Changes, LoadTask
 from headgate_tables.hudi.base_file import WRITE_TOKEN
 from headgate_tables.hudi.bloom import DynamicBloomFilter
 from headgate_tables.hudi.current_groups import overwriting_id
@@ -19,7 +19,7 @@ from headgate_tables.hudi.log.reader import PARQUET_ERRORS, open_parquet
 from headgate_tables.hudi.parquet_checks import check_counts
 from headgate_tables.hudi.place import Placed, place
 from headgate_tables.hudi.schema.meta_columns import FILE_NAME, attach_meta, sequence_numbers, with_meta
-from headgate_tables.hudi.services.bulk.task_files import TaskFile, TaskFiles, made_of, one_chunk, sorted_slices
+from headgate_tables.hudi.services.bulk.task_files import TaskFile, TaskFiles, sorted_slices
 from headgate_tables.hudi.services.compaction.base_writer import BaseFileWriter
 from headgate_tables.storage.store import SpooledBytes, Store
 
@@ -33,15 +33,12 @@ class BulkFiles(TaskFiles):
         self,
         store: Store,
         definition: Definition,
+        task: LoadTask,
         *,
-        instant: str,
-        epoch: int,
-        process: str,
-        task: int,
         settings: TableSettings,
         overwriting: bool = False,
     ) -> None:
-        super().__init__(store, definition, instant=instant, epoch=epoch, process=process, task=task)
+        super().__init__(store, definition, task)
         self._settings = settings
         self._overwriting = overwriting
         self._schema = with_meta(definition.schema)
@@ -52,11 +49,11 @@ class BulkFiles(TaskFiles):
 
     def _new_file(self, changes: Changes, first: int) -> TaskFile:
         file_id = self._file_id(changes.partition, changes.bucket)
-        return TaskFile(file_id, base_name(file_id, WRITE_TOKEN, self._instant), 0, changes, first)
+        return TaskFile.of(file_id, base_name(file_id, WRITE_TOKEN, self._task.instant), 0, changes, first)
 
     def _file_id(self, partition: str, bucket: int) -> str:
         if self._overwriting:
-            return overwriting_id(self._definition, partition, bucket, self._instant)
+            return overwriting_id(self._definition, partition, bucket, self._task.instant)
         return self._definition.file_id(partition, bucket)
 
     def _encode(self, file: TaskFile, to: SpooledBytes) -> None:
@@ -64,12 +61,12 @@ class BulkFiles(TaskFiles):
         # What a layout learns from other files would make the bytes depend on what else the process has written.
         layout = layout_of(self._definition)
         writer = BaseFileWriter(to, self._schema, file.name, self._avro, layout, bloom)
-        partition = file.changes.partition
-        for at, rows, keys in sorted_slices(file.changes):
-            numbers = sequence_numbers(self._instant, rows.num_rows, file.first + at, self._task)
-            stored = attach_meta(rows, keys, numbers, instant=self._instant, partition=partition, file_name=file.name)
+        instant = self._task.instant
+        for at, rows, keys in sorted_slices(file):
+            numbers = sequence_numbers(instant, rows.num_rows, file.first + at, self._task.number)
+            stored = attach_meta(rows, keys, numbers, instant=instant, partition=file.partition, file_name=file.name)
             writer.write(stored.drop_columns([FILE_NAME]))
-        writer.close({MADE_OF_KEY: made_of(one_chunk(file.changes.keys))})
+        writer.close({MADE_OF_KEY: file.made_of})
 
     def _made_of(self, source: pa.NativeFile, path: str) -> str:
         try:

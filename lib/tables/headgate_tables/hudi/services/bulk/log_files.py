@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from headgate_tables.arrow import Array
 from headgate_tables.errors import CorruptFileError
-from headgate_tables.face.writing import Changes
+from headgate_tables.face.writing import Changes, LoadTask
 from headgate_tables.hudi.base_file import WRITE_TOKEN
 from headgate_tables.hudi.data_files import layout_of
 from headgate_tables.hudi.definition import Definition, avro_schema
@@ -28,10 +28,8 @@ _VERSION: Final = 1
 class LogFiles(TaskFiles):
     """``deletes``: the rows are what is to be deleted, and need no more than record key, partition and ordering columns."""
 
-    def __init__(
-        self, store: Store, definition: Definition, *, instant: str, epoch: int, process: str, task: int, deletes: bool
-    ) -> None:
-        super().__init__(store, definition, instant=instant, epoch=epoch, process=process, task=task, deletes=deletes)
+    def __init__(self, store: Store, definition: Definition, task: LoadTask, *, deletes: bool) -> None:
+        super().__init__(store, definition, task, deletes=deletes)
         self._avro = avro_schema(definition, meta_columns=True)
 
     def _place(self, rows: pa.Table) -> Placed:
@@ -39,26 +37,26 @@ class LogFiles(TaskFiles):
 
     def _new_file(self, changes: Changes, first: int) -> TaskFile:
         file_id = self._definition.file_id(changes.partition, changes.bucket)
-        return TaskFile(file_id, log_name(file_id, self._instant, _VERSION, WRITE_TOKEN), _VERSION, changes, first)
+        return TaskFile.of(file_id, log_name(file_id, self._task.instant, _VERSION, WRITE_TOKEN), _VERSION, changes, first)
 
     def _encode(self, file: TaskFile, to: SpooledBytes) -> None:
         """A block for each slice, so that readers and this task hold one slice at a time."""
         layout = layout_of(self._definition)
         for block in self._blocks(file):
-            for piece in encode_log_file(self._instant, self._avro, [block], layout):
+            for piece in encode_log_file(self._task.instant, self._avro, [block], layout):
                 to.write(piece)
 
     def _blocks(self, file: TaskFile) -> Iterator[pa.Table | Deleted]:
-        partition, ordering = file.changes.partition, self._definition.ordering
-        for at, rows, keys in sorted_slices(file.changes):
+        instant, partition, ordering = self._task.instant, file.partition, self._definition.ordering
+        for at, rows, keys in sorted_slices(file):
             if self._deletes:
                 yield keys, partition, one_chunk(rows[ordering]) if ordering is not None else None
             else:
-                numbers = sequence_numbers(self._instant, rows.num_rows, file.first + at, self._task)
-                yield attach_meta(rows, keys, numbers, instant=self._instant, partition=partition, file_name=file.file_id)
+                numbers = sequence_numbers(instant, rows.num_rows, file.first + at, self._task.number)
+                yield attach_meta(rows, keys, numbers, instant=instant, partition=partition, file_name=file.file_id)
 
     def _made_of(self, source: pa.NativeFile, path: str) -> str:
-        blocks = read_log_file(source.read_buffer(), path, lambda instant: instant == self._instant, strict=True)
+        blocks = read_log_file(source.read_buffer(), path, lambda instant: instant == self._task.instant, strict=True)
         if any(isinstance(block, DeleteBlock) is not self._deletes for block in blocks):
             raise CorruptFileError(f"{path} is taken, and not by a file of this load", fix="Run the load again.")
         return made_of(*map(_keys_of, blocks))

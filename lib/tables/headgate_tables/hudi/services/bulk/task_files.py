@@ -18,7 +18,7 @@ from headgate_tables.arrow import Array, pc
 from headgate_tables.commitlog.records import DataFile
 from headgate_tables.errors import FixCall, StoreUnavailableError
 from headgate_tables.face.files import WriteStat, WriteStatus
-from headgate_tables.face.writing import Changes
+from headgate_tables.face.writing import Changes, LoadTask
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.keys.java_hash import java_string_hash
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
@@ -31,31 +31,39 @@ from headgate_tables.storage.store import Outcome, SpooledBytes, Store
 
 @dataclass(frozen=True, slots=True)
 class TaskFile:
-    """A file to write. ``log_version`` 0: a base file; ``first``: number of its first row among those of the task."""
+    """A file to write. ``log_version`` 0: a base file; ``keys``: string[n]; ``first``: number of its first row among those of
+    the task; ``made_of``: see there.
+    """
 
     file_id: str
     name: str
     log_version: int
-    changes: Changes
+    partition: str
+    rows: pa.Table
+    keys: Array
     first: int
+    made_of: str
+
+    @classmethod
+    def of(cls, file_id: str, name: str, log_version: int, changes: Changes, first: int) -> TaskFile:
+        """The file of one bucket's changes."""
+        keys = one_chunk(changes.keys)
+        return cls(file_id, name, log_version, changes.partition, changes.rows, keys, first, made_of(keys))
+
+    @property
+    def path(self) -> str:
+        """From the table's root."""
+        return f"{self.partition}/{self.name}".lstrip("/")
 
 
 class TaskFiles(ABC):
-    """Writes files of one load.
+    """Writes files of one load. ``deletes``: all rows are deletes."""
 
-    ``process``: names the folder in which the files wait on a local disk; all tasks of the load have the same one, so that
-    each file has one name there, too. ``task``: number of the task, which keeps its rows' ``_hoodie_commit_seqno`` apart.
-    ``deletes``: all rows are deletes.
-    """
-
-    def __init__(
-        self, store: Store, definition: Definition, *, instant: str, epoch: int, process: str, task: int, deletes: bool = False
-    ) -> None:
+    def __init__(self, store: Store, definition: Definition, task: LoadTask, *, deletes: bool = False) -> None:
         self._store = store
         self._definition = definition
-        self._instant = instant
-        self._stage = LOG_LAYOUT.stage_folder(epoch, process) if store.stages else ""
         self._task = task
+        self._stage = LOG_LAYOUT.stage_folder(task.epoch, task.process) if store.stages else ""
         self._deletes = deletes
 
     @abstractmethod
@@ -93,59 +101,55 @@ class TaskFiles(ABC):
         while changes:
             file = self._new_file(changes.pop(), first)
             statuses.append(self._write(file))
-            count = file.changes.rows.num_rows
+            count = file.rows.num_rows
             first += count
             del file
             written(count)
         return statuses, given - (first - 1)
 
     def _write(self, file: TaskFile) -> WriteStatus:
-        changes = file.changes
-        path = f"{changes.partition}/{file.name}".lstrip("/")
-        staged = f"{self._stage}/{self._instant}_{file.file_id}_{file.log_version}" if self._stage else ""
-        expected = made_of(one_chunk(changes.keys))
-        made = self._stored(path, staged, expected) or self._create(path, staged, expected, file)
-        rows, deletes = changes.rows.num_rows, 0
+        staged = f"{self._stage}/{self._task.instant}_{file.file_id}_{file.log_version}" if self._stage else ""
+        made = self._stored(file, staged) or self._create(file, staged)
+        rows, deletes = file.rows.num_rows, 0
         if self._deletes:
             rows, deletes = 0, rows
-        stat = WriteStat(file.file_id, changes.partition, file.name, made.size, rows, deletes, file.log_version)
+        stat = WriteStat(file.file_id, file.partition, file.name, made.size, rows, deletes, file.log_version)
         return WriteStatus(stat, made)
 
-    def _create(self, path: str, staged: str, expected: str, file: TaskFile) -> DataFile:
-        with self._store.spool(staged or path, "") as spool:
+    def _create(self, file: TaskFile, staged: str) -> DataFile:
+        with self._store.spool(staged or file.path, "") as spool:
             self._encode(file, spool.file)
             if spool.create() is Outcome.CREATED:
-                return DataFile(path, spool.file.size, spool.file.sha256, staged)
-        stored = self._stored(path, staged, expected)
+                return DataFile(file.path, spool.file.size, spool.file.sha256, staged)
+        stored = self._stored(file, staged)
         if stored is None:
-            raise StoreUnavailableError(f"the store did not say whether {path} was created", fix="Run the task again.")
+            raise StoreUnavailableError(f"the store did not say whether {file.path} was created", fix="Run the task again.")
         return stored
 
-    def _stored(self, path: str, staged: str, expected: str) -> DataFile | None:
+    def _stored(self, file: TaskFile, staged: str) -> DataFile | None:
         """The file that another run of the task has made, read once for its checksum; None when there is none."""
-        at = staged or path
+        at = staged or file.path
         if self._store.size(at) is None:
             return None
         with self._store.open_input(at) as source:
             found = self._made_of(source, at)
-            if found != expected:
+            if found != file.made_of:
                 raise FixCall(
-                    f"a second run of a task got other rows for {path} than the first ({expected} and {found})",
+                    f"a second run of a task got other rows for {file.path} than the first ({file.made_of} and {found})",
                     fix="Write what gives other rows each time (random values, say) to files first, and load those.",
                 )
             size, sha256 = size_and_digest(source)
-        return DataFile(path, size, sha256, staged)
+        return DataFile(file.path, size, sha256, staged)
 
 
-def sorted_slices(changes: Changes) -> Iterator[tuple[int, pa.Table, Array]]:
+def sorted_slices(file: TaskFile) -> Iterator[tuple[int, pa.Table, Array]]:
     """Rows by key, in slices that fit a row group: where each begins, rows, keys."""
-    keys = one_chunk(changes.keys)
-    rows = changes.rows.combine_chunks()
-    order = pc.sort_indices(keys)
+    rows = file.rows.combine_chunks()
+    order = pc.sort_indices(file.keys)
     step = max(1, min(GROUP_ROWS, GROUP_BYTES * rows.num_rows // max(1, rows.nbytes)))
     for at in range(0, rows.num_rows, step):
         some = order.slice(at, step)
-        yield at, rows.take(some), keys.take(some)
+        yield at, rows.take(some), file.keys.take(some)
 
 
 def made_of(*keys: Array) -> str:
