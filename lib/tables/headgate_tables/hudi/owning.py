@@ -27,6 +27,7 @@ from headgate_tables.hudi.services import versioning
 from headgate_tables.hudi.services.foreign import adopting
 from headgate_tables.hudi.services.foreign import table as foreign_table
 from headgate_tables.hudi.services.maintaining import Maintainer
+from headgate_tables.hudi.services.planning.left_figures import read_left_figures
 from headgate_tables.hudi.services.table_context import TableContext
 from headgate_tables.hudi.services.table_services import TableServices
 from headgate_tables.hudi.sweep import drop_revoked_stages, sweep
@@ -150,12 +151,6 @@ class TableOwner(TableReader, TableServices):
         """Sweeps what dead instants left and folds the log, each if it is due, beside open transactions. Raises as ``own``."""
         self._tidy(self._own()[0])
 
-    def hand_over(self) -> None:
-        """Folds the log if that is due. Not on a disk, which reads slots at once and would sync their files first."""
-        log = self._opened.log
-        if log is not None and not self._store.stages and log.fold_is_due(leaving=True):
-            log.fold()
-
     def adopt(self, *, buckets: int | None = None, roll_back: bool = False, remove_metadata_table: bool = False) -> AdoptResult:
         """Takes over a table that another program made or has written to, so that this library can write it. That program must
         have stopped.
@@ -244,7 +239,7 @@ class TableOwner(TableReader, TableServices):
             self._groups = None
             self._took_over = True
             self._snapshots.stop_keeping()
-            self._maintainer.forget()
+            self._maintainer.took_over(read_left_figures(self._store, log.state.n))
             if absent(log.state, (), read_timeline(self._store)):
                 put_back(log)
         if self._opened.refresh():

@@ -11,6 +11,7 @@ from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi import deleting
 from headgate_tables.hudi.owning import TableOwner
 from headgate_tables.hudi.services import dropping
+from headgate_tables.hudi.services.planning.left_figures import leave_figures
 from headgate_tables.hudi.services.retention.expiring import check_ttl, choose_expired
 from headgate_tables.hudi.transaction import Transaction
 
@@ -117,6 +118,18 @@ class Table(TableOwner):
         brought the table back.
         """
         return dropping.drop_expired(self._store, self._opened.writable()[0], self._opened.system.clock, now_ms)
+
+    def hand_over(self) -> None:
+        """Folds the log if that is due, but not on a disk, which reads slots at once and would sync their files first. Leaves the
+        figures of the slices, so that no commit of the next owner waits for its listing. Does nothing for who is no owner.
+        """
+        log = self._opened.log
+        if log is None or not log.owned:
+            return
+        if not self._store.stages and log.fold_is_due(leaving=True):
+            log.fold()
+        if (largest := self.largest_slice()) is not None:
+            leave_figures(self._store, log.state.n, largest)
 
     def close(self) -> None:
         """Ends writing through the handle; open transactions lapse. Commits do not depend on this."""

@@ -6,6 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from headgate_tables.face.operation import OperationResult, Plan
 from headgate_tables.face.results import MaintenanceResult, SliceLogSize
+from headgate_tables.hudi.services.planning.left_figures import at_most_after
 from headgate_tables.hudi.services.planning.live_slices import LiveSlices
 from headgate_tables.hudi.services.planning.next_steps import BUNCH, MaintenanceState, Step, next_steps
 from headgate_tables.hudi.services.planning.plans import overdue, plan_compaction
@@ -34,6 +35,7 @@ class Maintainer:
         self._replacing: list[str] = []
         self._planned_ago, self._planned_ms = BUNCH, 0
         self._cleaned_ago = self._kept = 0
+        self._at_most: SliceLogSize | None = None
 
     def step(self, table: TableContext) -> MaintenanceResult:
         """Plans a compaction, cleans or archives, whichever is due first. Raises what these raise.
@@ -71,8 +73,10 @@ class Maintainer:
         return MaintenanceResult()
 
     def largest_slice(self, table: TableContext) -> SliceLogSize | None:
-        """See ``Upkeep.largest_slice``; None until the table was listed."""
-        return self._known(table).largest if table.snapshots.kept is not None else None
+        """See ``Upkeep.largest_slice``. Until the table was listed it is an upper bound if the owner before left figures, else
+        None.
+        """
+        return self._known(table).largest if table.snapshots.kept is not None else self._at_most
 
     def log_size_of(self, table: TableContext, key: Key) -> SliceLogSize | None:
         """Of one slice, by partition and file id; None until the table was listed."""
@@ -80,10 +84,17 @@ class Maintainer:
 
     # What the handle decided.
 
+    def took_over(self, left: SliceLogSize | None) -> None:
+        """Notes a fence, and what the owner before left."""
+        self._at_most = left
+        self.forget()
+
     def committed(self, files: Mapping[str, Mapping[str, int]]) -> None:
         """Notes a delta commit: names and sizes of its files by partition."""
         self._planned_ago += 1
         self._cleaned_ago += 1
+        if self._at_most is not None:
+            self._at_most = at_most_after(self._at_most, files)
         if self._slices is not None:
             for partition, names in files.items():
                 self._slices.add_files(partition, names)
@@ -160,5 +171,5 @@ class Maintainer:
             self._listing = thread.submit(lambda: list(list_folders(table.store)))
             thread.shutdown(wait=False)
         if self._listing.done():
-            listing, self._listing = self._listing, None
+            listing, self._listing, self._at_most = self._listing, None, None
             table.snapshots.end_listing(listing.result())

@@ -1,0 +1,141 @@
+"""What an owner that leaves in order says of its slices: the next one need not list the table before it commits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from headgate_tables import hudi
+from headgate_tables.errors import DeposedError
+from headgate_tables.face.files import WriteStatus
+from headgate_tables.face.results import SliceLogSize
+from headgate_tables.hudi.place import place
+from headgate_tables.hudi.services.planning.left_figures import at_most_after
+from headgate_tables.opening import open_folder
+from headgate_tables.system import System
+from headgate_tables.writing import change_sink
+from support.splitting import split
+
+SCHEMA = pa.schema([("id", pa.string()), ("note", pa.string())])
+LEFT = ".hoodie/.headgate/slices"
+
+
+@pytest.fixture
+def first(tmp_path: Path) -> Iterator[hudi.Table]:
+    """Three commits: a base file and two logs in one slice."""
+    with hudi.create_table(str(tmp_path / "t"), SCHEMA, record_key="id", buckets=1) as table:
+        for note in ("one", "two", "three"):
+            write(table, note)
+        counted(table)
+        yield table
+
+
+def write(table: hudi.Table, note: str) -> None:
+    table.upsert(pa.table({"id": ["a", "b"], "note": [note, note]}))
+
+
+def counted(table: hudi.Table) -> SliceLogSize:
+    """Lists the table, as its owner does between checkpoints."""
+    while table.maintain().more:
+        pass
+    largest = table.largest_slice()
+    assert largest is not None
+    return largest
+
+
+def test_the_next_owner_knows_the_figures_before_it_lists_the_table(first: hudi.Table) -> None:
+    left = counted(first)
+    assert left.log_files == 2
+    first.hand_over()
+    second = hudi.open_table(first.url)
+    second.own()
+    assert second.largest_slice() == left
+    write(second, "four")
+    at_most = second.largest_slice()
+    assert at_most is not None
+    assert counted(second) == at_most == SliceLogSize(3, at_most.log_bytes)
+    assert at_most.log_bytes > left.log_bytes
+    second.hand_over()
+    third = hudi.open_table(first.url)
+    third.own()
+    assert third.largest_slice() == at_most
+
+
+def test_an_owner_that_has_not_listed_the_table_leaves_what_it_got_and_added(first: hudi.Table) -> None:
+    first.hand_over()
+    second = hudi.open_table(first.url)
+    second.own()
+    write(second, "four")
+    second.hand_over()
+    third = hudi.open_table(first.url)
+    third.own()
+    assert third.largest_slice() == counted(third)
+
+
+def test_figures_from_before_any_later_slot_do_not_count(first: hudi.Table) -> None:
+    first.hand_over()
+    write(first, "after it had handed over")
+    second = hudi.open_table(first.url)
+    second.own()
+    assert second.largest_slice() is None
+    assert counted(second).log_files == 3
+
+
+def test_an_owner_that_was_killed_leaves_nothing_and_old_figures_count_for_nobody_else(first: hudi.Table) -> None:
+    first.hand_over()
+    killed = hudi.open_table(first.url)
+    killed.own()
+    write(killed, "four")
+    second = hudi.open_table(first.url)
+    second.own()
+    assert second.largest_slice() is None
+
+
+@pytest.mark.parametrize("content", [b"", b"[1, 2", b"{}", b'["1", 2, 3]', b"[1, 2]", b"\xff\xfe"])
+def test_a_file_that_cannot_be_read_says_nothing(first: hudi.Table, content: bytes) -> None:
+    first.hand_over()
+    (Path(first.url.removeprefix("file://")) / LEFT).write_bytes(content)
+    second = hudi.open_table(first.url)
+    second.own()
+    assert second.largest_slice() is None
+    assert counted(second).log_files == 2
+
+
+def test_a_deposed_owner_leaves_no_figures(first: hudi.Table) -> None:
+    second = hudi.open_table(first.url)
+    write(second, "four")
+    with pytest.raises(DeposedError):
+        write(first, "too late")
+    first.hand_over()
+    assert not (Path(first.url.removeprefix("file://")) / LEFT).exists()
+
+
+def test_a_dropped_table_leaves_no_figures_behind(first: hudi.Table) -> None:
+    first.hand_over()
+    second = hudi.open_table(first.url)
+    dropped = second.drop()
+    assert list(dropped.left) == []
+    assert not (Path(first.url.removeprefix("file://")) / LEFT).exists()
+
+
+def test_all_log_files_that_a_commit_adds_to_one_slice_count(tmp_path: Path) -> None:
+    with hudi.create_table(str(tmp_path / "t"), SCHEMA, record_key="id", buckets=1) as table:
+        definition = table.definition
+        assert definition is not None
+        with table.transaction() as transaction:
+            transaction.announce()
+            rows = pa.table({"id": ["a"], "note": ["x"]})
+            folder = open_folder(table.url, None, System.real().ids)
+            sink = change_sink(folder, definition, epoch=table.epoch, process="f" * 32)
+            found: list[WriteStatus] = []
+            for version in (1, 2, 3):
+                found += sink.write(transaction.instant, split(place(rows, None, definition)), [version], ordinal=version)
+            transaction.add(found)
+            transaction.commit()
+        names = {status.stat.name: status.stat.size for status in found}
+        assert at_most_after(SliceLogSize(4, 100), {"": names}) == SliceLogSize(7, 100 + sum(names.values()))
+        assert counted(table) == SliceLogSize(3, sum(names.values()))
+        assert at_most_after(SliceLogSize(4, 100), {"": names, "p": names}) == SliceLogSize(7, 100 + sum(names.values()))
