@@ -132,6 +132,7 @@ class Walk:
 
     def compact(self) -> None:
         assert not self.table.compact().dropped
+        self.state.oracle.compact()
         self.mixed = False
 
     def restore(self, instant: str) -> None:

@@ -28,6 +28,10 @@ class Oracle:
         for key in keys:
             self._apply(key, None)
 
+    def compact(self) -> None:
+        """All slices were: what was deleted is forgotten, and an older row that comes later is there (rule DE2)."""
+        self._newest = {identity: newest for identity, newest in self._newest.items() if newest[1] is not None}
+
     def rows(self) -> list[Row]:
         """The live rows, in no order that means anything."""
         return [row for _, row in self._newest.values() if row is not None]
