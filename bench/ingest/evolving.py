@@ -35,7 +35,8 @@ def evolving(figures: Figures, rows: int, rounds: int) -> None:
 
 def _load(feed: str, every: float) -> Mapping[str, float]:
     """What ``clients.load_evolving`` returns, once the table is what was sent."""
-    with cluster_with_table("100ms", _WRITERS) as (cluster, url):
+    soon = {"coordinator": ["--checkpoint-min-interval", "100ms"]}
+    with cluster_with_table("100ms", _WRITERS, options=soon) as (cluster, url):
         arguments = {"address": cluster.address, "table": "events", "feed": feed, "channels": 2 * _WRITERS, "every": every}
         used: Mapping[str, float] = run_child(
             "bench.ingest.clients:load_evolving", warm_up=WARM_UP, processes=processes_of(cluster), **arguments
