@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from k8s.kubectl import KubectlError, wait_until
+from k8s.kubectl import Kubectl, KubectlError, wait_until
 from k8s.release import Part, node_of
 from k8s.scene import Scene
 
@@ -13,6 +13,7 @@ EVICTED_WITHIN_S = 180.0
 def node_crashed(scene: Scene) -> None:
     """The one without Redis: a power cut, and the machine comes back."""
     node = _other_than(scene, _node_of_redis(scene))
+    _note_dns(scene, node)
     scene.settings.fault_node("crash", node)
     try:
         scene.wait_ready_node(node, ready=False)
@@ -57,6 +58,15 @@ def node_drained(scene: Scene) -> None:
     for part in (Part.COORDINATOR, Part.WRITER):
         if len({node_of(pod) for pod in scene.release.pods(part)}) == 1:
             scene.findings.append(f"all pods of {part.value} are on one node, though there are {len(scene.nodes)}")
+
+
+def _note_dns(scene: Scene, node: str) -> None:
+    """Where the node has all of the cluster's DNS servers, its crash stops whoever looks for a name."""
+    servers = Kubectl("kube-system").list("pods", {"k8s-app": "kube-dns"})
+    there = sum(node_of(each) == node for each in servers)
+    scene.figures["DNS servers of the cluster on the crashed node"] = f"{there} of {len(servers)}"
+    if servers and there == len(servers):
+        scene.findings.append(f"all DNS servers of the cluster are on {node}, which is crashed next: spread them before")
 
 
 def _commits_from_now(scene: Scene) -> Any:
