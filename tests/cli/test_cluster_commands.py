@@ -332,6 +332,10 @@ def test_compactors_do_what_an_operator_asks_the_owner_for(headgate: Any, orders
     slices = headgate("table", "files", "compacted")[1]
     assert {(each["base_instant"], each["logs"]) for each in slices} >= {(plan["instant"], 0)}
     assert headgate("compact", "compacted")[1] == [{"event": "planned", "plans": [], "compactors": 1}]
+    headgate("configure", "compacted", "hoodie.clustering.plan.strategy.sort.columns=id")
+    assert len(headgate("compact", "compacted", "--sort", "--plan-only")[1][0]["plans"][0]["operations"]) == 2
+    assert headgate("compact", "compacted", "--sort")[1][-1]["plans"][0]["finished"] == 2
+    assert headgate("compact", "compacted", "--sort")[1] == [{"event": "planned", "plans": [], "compactors": 1}]
     assert headgate("table", "scan", "compacted", "--count")[1] == [{"rows": 1000}]
 
 

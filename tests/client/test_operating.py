@@ -84,6 +84,19 @@ def test_settings_are_changed_unset_and_shown(table: headgate.Table) -> None:
     assert table.configure(unset=[name]) == before
 
 
+def test_a_compaction_that_sorts_rewrites_base_files_without_logs_and_does_so_once(table: headgate.Table) -> None:
+    table.compact()
+    with pytest.raises(headgate.InvalidArgumentError, match="no order to be sorted in"):
+        table.compact(sort=True)
+    with pytest.raises(headgate.InvalidArgumentError, match="no column 'nte' to sort by"):
+        table.configure({"hoodie.clustering.plan.strategy.sort.columns": "nte"})
+    table.configure({"hoodie.clustering.plan.strategy.sort.columns": "note"})
+    assert table.compact().plans == ()
+    assert table.compact(sort=True).finished == 1
+    assert table.compact(sort=True).plans == ()
+    assert len(keys_of(table.info.url)) == 10
+
+
 def test_a_compaction_is_over_when_the_call_returns(table: headgate.Table) -> None:
     done = table.compact()
     assert (len(done.plans), done.finished, done.dropped, done.cancelled) == (1, 1, 0, 0)

@@ -1,7 +1,7 @@
 """MaintenanceService: operators' requests to a table's owner. Each is checked, passed to the table and answered."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from concurrent.futures import Executor
 from typing import Final, assert_never
 
@@ -48,16 +48,23 @@ class MaintenanceService(LivesService):
     async def Compact(
         self, request: api.CompactRequest, context: ServicerContext[api.CompactRequest, api.CompactResponse]
     ) -> AsyncIterator[api.CompactResponse]:
-        owned = await self._owner(request.table, principal(context), "compact", plan_only=request.plan_only)
+        details = {"plan_only": request.plan_only, "sort": request.sort}
+        owned = await self._owner(request.table, principal(context), "compact", **details)
         if request.plan_only:
-            found = await answered(owned.call_table(lambda table: table.compact(plan_only=True)))
+            found = await answered(owned.call_table(lambda table: table.compact(plan_only=True, sort=request.sort)))
             yield api.CompactResponse(planned=answers.would_compact(found, owned.compactions.compactor_count))
             return
         try:
-            async for answer in follow_plans(owned.compactions, await owned.call_table(_plan), self._clock):
+            also = await self._unsorted(owned) if request.sort else ()
+            plans = await owned.call_table(lambda table: _plan(table, also))
+            async for answer in follow_plans(owned.compactions, plans, self._clock):
                 yield answer
         except TablesError as error:
             raise refused(error) from error
+
+    async def _unsorted(self, owned: OwnedTable) -> Collection[tuple[str, str]]:
+        """Looks at footers, one request each, beside the table's thread: checkpoints go on meanwhile."""
+        return await self._blocking(await owned.call_table(lambda table: table.look_for_unsorted()))
 
     async def Clean(
         self, request: api.CleanRequest, context: ServicerContext[api.CleanRequest, api.CleanResponse]
@@ -270,7 +277,7 @@ class MaintenanceService(LivesService):
         return self._state.not_served_error(table)
 
 
-def _plan(table: Table) -> list[Plan]:
-    """Plans all slices that are in no plan, and returns all open plans."""
-    table.plan_compaction(forced=True)
+def _plan(table: Table, also: Collection[tuple[str, str]]) -> list[Plan]:
+    """Plans all slices with logs that are in no plan, and those of ``also``, and returns all open plans."""
+    table.plan_compaction(forced=True, also=also)
     return list(table.plans.values())

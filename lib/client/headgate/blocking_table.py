@@ -134,11 +134,14 @@ class Table(ReadableByName):
         )
         return self._thread.run(copying)
 
-    def compact(self) -> Compaction:
+    def compact(self, *, sort: bool = False) -> Compaction:
         """Compacts everything that can be compacted now, and returns when it is done: ``orders.compact().finished``.
         As the other operations it needs the right to operate, and raises UnavailableError, PermissionDeniedError.
+
+        ``sort``: also rewrites files whose rows are not in the order that the setting
+        ``hoodie.clustering.plan.strategy.sort.columns`` wants. Raises InvalidArgumentError if it wants none.
         """
-        return self._thread.run(self._core.compact())
+        return self._thread.run(self._core.compact(sort=sort))
 
     def savepoint(self, comment: str = "") -> str:
         """Keeps the newest commit and its channels' offsets: ``saved = orders.savepoint("before the migration")``, an instant."""

@@ -34,12 +34,13 @@ class Maintenance:
         self._connection = connection
         self._table = table
 
-    async def compact(self, *, plan_only: bool = False) -> AsyncIterator[api.CompactResponse]:
+    async def compact(self, *, plan_only: bool = False, sort: bool = False) -> AsyncIterator[api.CompactResponse]:
         """Compacts everything that can be compacted now; yields the plan, its progress and its end.
 
-        After a break it starts over and follows the open plans. ``plan_only``: yields what a plan would hold.
+        After a break it starts over and follows the open plans. ``plan_only``: yields what a plan would hold. ``sort``: also
+        rewrites base files that are not in the order of the table's settings; raises InvalidArgumentError if these want none.
         """
-        request = api.CompactRequest(table=self._table, plan_only=plan_only)
+        request = api.CompactRequest(table=self._table, plan_only=plan_only, sort=sort)
         while True:
             begun = await self._connection.coordinators.retry(
                 lambda _: self._begin(request), self._connection.timeout, patient=True

@@ -146,9 +146,9 @@ class Operated:
         self._info = TableInfo.from_wire(said.table)
         return Alteration(tuple(said.added), tuple(said.widened), (), self._info.schema)
 
-    async def compact(self) -> Compaction:
+    async def compact(self, *, sort: bool = False) -> Compaction:
         ended: Sequence[api.CompactedPlan] = ()
-        async for answer in self._maintenance.compact():
+        async for answer in self._maintenance.compact(sort=sort):
             if answer.HasField("ended"):
                 ended = answer.ended.plans
         return Compaction(

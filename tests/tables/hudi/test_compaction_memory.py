@@ -76,6 +76,21 @@ def test_a_larger_slice_takes_little_more_memory(
     assert many.process <= few.process + 16 * MIB, (few, many)
 
 
+@pytest.mark.parametrize("by", ["version,id", "text"])
+def test_a_larger_slice_takes_little_more_memory_when_it_is_sorted(tmp_path: Path, by: str) -> None:
+    """The values of the columns it is sorted by, 8 to 24 bytes a row for the order, and two row groups."""
+    sizes = {"small": 60_000, "large": 240_000}
+    urls = {name: slice_of(tmp_path / name, rows, [3_000] * 3) for name, rows in sizes.items()}
+    for url in urls.values():
+        with hudi.open_table(url) as table:
+            table.configure({"hoodie.clustering.plan.strategy.sort.columns": by})
+    few, many = (measure(COMPACT, urls[name]) for name in sizes)
+    more = sizes["large"] - sizes["small"]
+    values = more * (WIDTH + 4 if by == "text" else 8 + 10)
+    assert many.rows > 3 * few.rows
+    assert many.arrow <= few.arrow + 2 * values + 24 * more + 4 * MIB, (few, many)
+
+
 def test_wide_rows_come_in_smaller_batches(tmp_path: Path) -> None:
     """Rows of 100 bytes, and as many bytes in rows of 10,000."""
     few, many = compared(

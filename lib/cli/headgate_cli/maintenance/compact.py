@@ -18,13 +18,17 @@ _NO_COMPACTOR = "No compactor is connected to the owner, so the plan waits: star
 
 @click.command("compact", short_help="Merge log files into base files now.")
 @click.option("--plan-only", is_flag=True, help="Show what would be compacted; change nothing.")
+@click.option("--sort", is_flag=True, help="Also rewrite base files that are not in the order of the table's settings.")
 @table_command
-def compact(output: Output, table_name: str, access: Access, storage: tuple[str, ...], plan_only: bool) -> int:
+def compact(output: Output, table_name: str, access: Access, storage: tuple[str, ...], plan_only: bool, sort: bool) -> int:
     """Merges all present log files of TABLE into new base files.
 
     TABLE is a name: its owner makes a plan, the cluster's compactors carry it out, and this command shows their progress; Ctrl-C
     ends only this command. Or TABLE is an address with a slash (s3://…, gs://…, a path): this process does the work. Writers
     and readers continue meanwhile.
+
+    Base files of a table with the setting hoodie.clustering.plan.strategy.sort.columns are sorted whenever they are compacted.
+    --sort also rewrites those that have no log files and are not in that order yet (Hudi calls that clustering).
 
     Exit code 1: some operations failed too often and were left out. Their slices stay as they were, and the alarms of
     `headgate status` say why.
@@ -33,19 +37,21 @@ def compact(output: Output, table_name: str, access: Access, storage: tuple[str,
     Examples:
       headgate compact flights
       headgate compact flights --plan-only
+      headgate configure flights hoodie.clustering.plan.strategy.sort.columns=origin,dest
+      headgate compact flights --sort
       headgate compact s3://lake/flights --storage region=eu-west-1 --json
 
     With --json: lines with "event": "planned", "progress" (cluster) and "compacted".
     """  # noqa: D301 - click wants the backspace
     if is_address(table_name):
-        return _in_this_process(output, table_name, storage, plan_only)
-    return call_owner(access, table_name, lambda owner: _by_owner(output, owner, plan_only))
+        return _in_this_process(output, table_name, storage, plan_only, sort)
+    return call_owner(access, table_name, lambda owner: _by_owner(output, owner, plan_only, sort))
 
 
-async def _by_owner(output: Output, owner: Maintenance, plan_only: bool) -> int:
+async def _by_owner(output: Output, owner: Maintenance, plan_only: bool, sort: bool) -> int:
     code: int = ExitCode.OK
     with WorkBar(output, "compacting") as bar:
-        async for answer in owner.compact(plan_only=plan_only):
+        async for answer in owner.compact(plan_only=plan_only, sort=sort):
             match answer.WhichOneof("message"):
                 case "planned":
                     _planned(output, fields_of(answer.planned), plan_only)
@@ -60,9 +66,9 @@ async def _by_owner(output: Output, owner: Maintenance, plan_only: bool) -> int:
     return code
 
 
-def _in_this_process(output: Output, address: str, storage: tuple[str, ...], plan_only: bool) -> int:
+def _in_this_process(output: Output, address: str, storage: tuple[str, ...], plan_only: bool, sort: bool) -> int:
     with open_address(address, storage) as table, WorkBar(output, "compacting") as bar:
-        planned = table.compact(plan_only=True).planned
+        planned = table.compact(plan_only=True, sort=sort).planned
         plans = [{"instant": "", "operations": _operations(planned)}] if planned else []
         _planned(output, {"plans": plans, "compactors": 1}, plan_only)
         if plan_only or not planned:
@@ -74,7 +80,7 @@ def _in_this_process(output: Output, address: str, storage: tuple[str, ...], pla
             record = {"operations": len(planned), "running": len(begun), "rows": sum(begun.values())}
             bar.at(record, len(begun) - 1, len(planned), f"slice {len(begun)} of {len(planned)}, {record['rows']:,} rows")
 
-        done = table.compact(progress=progress)
+        done = table.compact(progress=progress, sort=sort)
     dropped = _operations(done.dropped)
     return _compacted(
         output, [{"instant": done.instant, "finished": len(done.finished), "dropped": dropped, "cancelled": not done.completion}]

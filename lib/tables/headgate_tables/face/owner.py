@@ -170,8 +170,13 @@ class Upkeep(Protocol):
     def maintain(self) -> MaintenanceResult:
         """One step of what is due: plan a compaction, clean, archive. To be called between checkpoints; no step takes long."""
 
-    def plan_compaction(self, *, forced: bool = False) -> Plan | None:
-        """Plans what is due, or every slice with logs when ``forced``; None when there is nothing."""
+    def look_for_unsorted(self) -> Callable[[], list[tuple[str, str]]]:
+        """Returns a look, for any thread, at which slices without logs are not in the order of the settings, by partition and
+        file id. Raises OptionError if these want none.
+        """
+
+    def plan_compaction(self, *, forced: bool = False, also: Collection[tuple[str, str]] = ()) -> Plan | None:
+        """Plans what is due, or every slice with logs when ``forced``, and those of ``also``; None when there is nothing."""
 
     def finish_plan(
         self, instant: str, finished: Sequence[OperationResult], dropped: Mapping[Operation, str] | None = None
@@ -191,8 +196,13 @@ class Upkeep(Protocol):
 class OperatorCalls(Protocol):
     """What operators order, from an owner or for a table without a cluster."""
 
-    def compact(self, *, plan_only: bool = False, progress: Callable[[Operation, int], None] | None = None) -> CompactResult:
-        """Merges the logs of every slice into new base files, here. ``progress`` gets an operation and its rows so far."""
+    def compact(
+        self, *, plan_only: bool = False, progress: Callable[[Operation, int], None] | None = None, sort: bool = False
+    ) -> CompactResult:
+        """Merges the logs of every slice into new base files, here. ``progress`` gets an operation and its rows so far.
+        ``sort``: also rewrites slices without logs that lie in another order than the settings want. Raises OptionError if these
+        want none.
+        """
 
     def clean(self, *, plan_only: bool = False) -> CleanResult:
         """Removes file slices that no reader needs any more."""

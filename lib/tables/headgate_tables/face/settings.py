@@ -6,11 +6,13 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from headgate_tables.errors import OptionError
+from headgate_tables.face.row_order import CURVES, RowOrder
 from headgate_tables.near_names import did_you_mean
 
 _MIB = 1 << 20
 _NAME = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 _TTL = re.compile("([1-9][0-9]{0,3})([hdw])")
+_MOST_SORT_COLUMNS = 8
 NEVER_EXPIRES = "never"
 LAST_WRITE = "last-write"
 """The value of ``headgate.ttl.by`` that is no column's name: Avro's names have no '-'."""
@@ -33,6 +35,13 @@ def _column(text: str) -> str:
     if text.strip() != LAST_WRITE and not _NAME.fullmatch(text.strip()):
         raise ValueError(text)
     return text.strip()
+
+
+def _columns(text: str) -> str:
+    names = [_column(each) for each in text.split(",")] if text.strip() else []
+    if len(names) > _MOST_SORT_COLUMNS or len(set(names)) < len(names):
+        raise ValueError(text)
+    return ",".join(names)
 
 
 def _choice(*names: str) -> Callable[[str], str]:
@@ -79,6 +88,8 @@ class TableSettings:
     evolve: str = "refuse"
     ttl: str = NEVER_EXPIRES
     ttl_by: str = LAST_WRITE
+    sort_columns: str = ""
+    sort_curve: str = "LINEAR"
 
     @classmethod
     def from_texts(cls, values: Mapping[str, str]) -> "TableSettings":
@@ -101,6 +112,11 @@ class TableSettings:
         if self.ttl == NEVER_EXPIRES:
             return 0
         return int(self.ttl[:-1]) * {"h": 1, "d": 24, "w": 7 * 24}[self.ttl[-1]] * 3_600_000
+
+    @property
+    def row_order(self) -> RowOrder | None:
+        """Of the rows of new base files; None: compactions leave rows where they are."""
+        return RowOrder(tuple(self.sort_columns.split(",")), CURVES[self.sort_curve]) if self.sort_columns else None
 
     def _check(self) -> None:
         if self.archive_min >= self.archive_max:
@@ -244,6 +260,18 @@ SETTINGS: Mapping[str, Setting] = {
         _column,
         "last-write, as Hudi's KEEP_BY_TIME: a partition's age counts from its newest commit; or a partition column of dates ("
         "date, or text as 2026-01-31, 2026-01-31T08, 2026-01, 2026, 20260131): from the end of that day, hour, month, year, UTC",
+    ),
+    "sort_columns": Setting(
+        "hoodie.clustering.plan.strategy.sort.columns",
+        _columns,
+        "columns by which compactions sort the rows of base files, as origin,dest: filters on them read fewer row groups; costs "
+        "disk of the compactor as large as the slice, and CPU; at most 8, none when empty",
+    ),
+    "sort_curve": Setting(
+        "hoodie.layout.optimize.strategy",
+        _choice(*CURVES),
+        "LINEAR: by the first column, then by the next; ZORDER or HILBERT: by all of them at once, for filters on any of them; "
+        "HILBERT keeps them nearer together",
     ),
 }
 

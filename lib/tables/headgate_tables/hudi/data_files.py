@@ -34,10 +34,12 @@ class NewFile:
     deletes: int
 
 
-def layout_of(definition: Definition) -> ParquetLayout:
-    """The layout of all files of one table that a process writes, with statistics of what readers prune by: key and ordering."""
+def layout_of(definition: Definition, sorted_by: Sequence[str] = ()) -> ParquetLayout:
+    """The layout of all files of one table that a process writes, with statistics of what readers prune by: key, ordering, and
+    the columns by which the rows are sorted.
+    """
     ordering = [definition.ordering] if definition.ordering else []
-    return ParquetLayout(stats=tuple(dict.fromkeys(["_hoodie_record_key", *definition.record_key, *ordering])))
+    return ParquetLayout(stats=tuple(dict.fromkeys(["_hoodie_record_key", *definition.record_key, *ordering, *sorted_by])))
 
 
 def encode_all(encode: Callable[[_Item], NewFile], items: Sequence[_Item], *, rows: int, threads: int = THREADS) -> list[NewFile]:

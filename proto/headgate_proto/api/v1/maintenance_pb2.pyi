@@ -25,18 +25,22 @@ class CompactRequest(_message.Message):
 
     TABLE_FIELD_NUMBER: _builtins.int
     PLAN_ONLY_FIELD_NUMBER: _builtins.int
+    SORT_FIELD_NUMBER: _builtins.int
     table: _builtins.str
     plan_only: _builtins.bool
     """Answers what a plan would hold; nothing is written."""
+    sort: _builtins.bool
+    """Also rewrites base files without logs whose rows are not in the order of the table's settings."""
     def __init__(
         self,
         *,
         table: _builtins.str = ...,
         plan_only: _builtins.bool = ...,
+        sort: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["plan_only", b"plan_only", "table", b"table"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["plan_only", b"plan_only", "sort", b"sort", "table", b"table"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

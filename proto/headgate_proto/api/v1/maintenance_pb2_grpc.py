@@ -140,6 +140,7 @@ class MaintenanceServiceServicer(object):
         """Plans a compaction of all log files and reports its progress: first `planned`, then `progress`
         whenever something has changed, last `compacted`. The plan continues without the caller.
         Retry: safe; open plans are followed instead of planned again.
+        Errors: INVALID_ARGUMENT (`sort`, and the settings want no order).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

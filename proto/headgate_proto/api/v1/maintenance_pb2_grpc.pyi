@@ -43,6 +43,7 @@ class MaintenanceServiceStub:
     """Plans a compaction of all log files and reports its progress: first `planned`, then `progress`
     whenever something has changed, last `compacted`. The plan continues without the caller.
     Retry: safe; open plans are followed instead of planned again.
+    Errors: INVALID_ARGUMENT (`sort`, and the settings want no order).
     """
     Clean: _grpc.UnaryUnaryMultiCallable[_maintenance_pb2.CleanRequest, _maintenance_pb2.CleanResponse]
     """Deletes file slices that no reader needs, by the table's settings, now. Retry: safe.
@@ -148,6 +149,7 @@ class MaintenanceServiceAsyncStub(MaintenanceServiceStub):
     """Plans a compaction of all log files and reports its progress: first `planned`, then `progress`
     whenever something has changed, last `compacted`. The plan continues without the caller.
     Retry: safe; open plans are followed instead of planned again.
+    Errors: INVALID_ARGUMENT (`sort`, and the settings want no order).
     """
     Clean: _aio.UnaryUnaryMultiCallable[_maintenance_pb2.CleanRequest, _maintenance_pb2.CleanResponse]  # type: ignore[assignment]
     """Deletes file slices that no reader needs, by the table's settings, now. Retry: safe.
@@ -256,6 +258,7 @@ class MaintenanceServiceServicer(metaclass=_abc_1.ABCMeta):
         """Plans a compaction of all log files and reports its progress: first `planned`, then `progress`
         whenever something has changed, last `compacted`. The plan continues without the caller.
         Retry: safe; open plans are followed instead of planned again.
+        Errors: INVALID_ARGUMENT (`sort`, and the settings want no order).
         """
 
     @_abc_1.abstractmethod

@@ -1,25 +1,28 @@
 """Changes settings of a table in a CONFIG slot, so that they belong to the table and not to a process."""
 
 from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
 from headgate_tables.commitlog.bodies import Configured
 from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.services.table_context import TableContext
 
+Check: TypeAlias = Callable[[TableSettings, Definition], None]
 
-def configure(
-    table: TableContext, changes: Mapping[str, str | None], check_ttl: Callable[[TableSettings, Definition], None]
-) -> TableSettings:
+
+def configure(table: TableContext, changes: Mapping[str, str | None], check_ttl: Check, check_row_order: Check) -> TableSettings:
     """Wins a CONFIG slot unless nothing changes; returns the settings. Raises OptionError before anything is decided.
 
-    ``check_ttl`` raises it for a retention that the table does not fit.
+    ``check_ttl`` raises it for a retention that the table does not fit, ``check_row_order`` for columns to sort by.
     """
     before = table.log.state.settings
     after = {key: value for key, value in {**before, **changes}.items() if value is not None}
     settings = TableSettings.from_texts(after)
     if {"headgate.ttl", "headgate.ttl.by"} & changes.keys():
         check_ttl(settings, table.definition)
+    if "hoodie.clustering.plan.strategy.sort.columns" in changes:
+        check_row_order(settings, table.definition)
     if after != before:
         table.log.decide(lambda _: Configured(settings=after))
     return settings

@@ -1,30 +1,31 @@
 """Compaction without a cluster: plan, run each operation here, finish."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from headgate_tables.errors import CorruptFileError, MissingFileError, UnsupportedTableError
 from headgate_tables.face.operation import Operation, OperationResult, Plan
 from headgate_tables.face.results import CompactResult
 from headgate_tables.hudi.services.compaction.execution import compact_slice
 from headgate_tables.hudi.services.planning.plans import choose, finish_plan, operations_of, plan_compaction
+from headgate_tables.hudi.services.stuck import Key
 from headgate_tables.hudi.services.table_context import TableContext
 
 Progress = Callable[[Operation, int], None]
 """Gets an operation, and how many of its rows are done."""
 
 
-def compact(table: TableContext, *, plan_only: bool, progress: Progress | None) -> CompactResult:
-    """Compacts every slice that has logs; if a plan is open already, that is completed and nothing else.
+def compact(table: TableContext, *, plan_only: bool, progress: Progress | None, also: Collection[Key] = ()) -> CompactResult:
+    """Compacts every slice that has logs, and those of ``also``; if a plan is open already, that is completed and nothing else.
 
     ``plan_only``: returns what would be done and changes nothing. An operation that fails for good is dropped and named in the
     result; an error of the store ends the call, and the next one continues with the same plan.
     """
     if plan_only:
         pending = [each for plan in table.plans.values() for each in plan.operations]
-        return CompactResult("", "", tuple(pending or operations_of(choose(table, forced=True), "")), (), {})
+        return CompactResult("", "", tuple(pending or operations_of(choose(table, forced=True, also=also), "")), (), {})
     plans = list(table.plans.values())
     if not plans:
-        made = plan_compaction(table, forced=True)
+        made = plan_compaction(table, forced=True, also=also)
         plans = [made] if made else []
     result = CompactResult("", "", (), (), {})
     for plan in plans:

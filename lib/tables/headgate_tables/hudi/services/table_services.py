@@ -1,7 +1,7 @@
 """The services of a table handle: compaction, cleaning, archiving, savepoints, settings. ``TableOwner`` inherits them."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -22,9 +22,10 @@ from headgate_tables.hudi.services import altering, configuring, embedded, savep
 from headgate_tables.hudi.services.maintaining import Maintainer
 from headgate_tables.hudi.services.planning import plans as planning
 from headgate_tables.hudi.services.planning import setting_aside
+from headgate_tables.hudi.services.planning.unsorted import check_row_order, look_for_unsorted
 from headgate_tables.hudi.services.retention import trimming
 from headgate_tables.hudi.services.retention.expiring import check_ttl
-from headgate_tables.hudi.services.stuck import StuckSlice
+from headgate_tables.hudi.services.stuck import Key, StuckSlice
 from headgate_tables.hudi.services.table_context import TableContext
 
 
@@ -43,13 +44,17 @@ class TableServices(ABC):
 
     # For programs.
 
-    def compact(self, *, plan_only: bool = False, progress: embedded.Progress | None = None) -> CompactResult:
+    def compact(self, *, plan_only: bool = False, progress: embedded.Progress | None = None, sort: bool = False) -> CompactResult:
         """Merges the logs of every slice into new base files. Other threads of this process may write rows meanwhile.
 
         ``plan_only``: returns what would be done and changes nothing. ``progress(operation, rows)`` is called as each continues.
+        ``sort``: also rewrites slices without logs that lie in another order than the settings want. Raises OptionError if these
+        want none.
         """
         try:
-            return embedded.compact(self._context(), plan_only=plan_only, progress=progress)
+            table = self._context()
+            also = look_for_unsorted(table)() if sort else ()
+            return embedded.compact(table, plan_only=plan_only, progress=progress, also=also)
         finally:
             self._maintainer.forget()
 
@@ -87,7 +92,7 @@ class TableServices(ABC):
         Raises OptionError and changes nothing for an unknown key or values that do not go together.
         """
         self._maintainer.forget()
-        return configuring.configure(self._context(), changes, check_ttl)
+        return configuring.configure(self._context(), changes, check_ttl, check_row_order)
 
     def alter(self, alteration: Alteration, *, plan_only: bool = False) -> AlterResult:
         """Adds columns, widens types, and lets columns be null, while readers and other programs go on. Rewrites no file: older
@@ -120,10 +125,16 @@ class TableServices(ABC):
 
     # For a cluster's owner.
 
-    def plan_compaction(self, *, forced: bool = False) -> Plan | None:
-        """Plans what is due, or every slice with logs when ``forced``; None when there is nothing."""
+    def look_for_unsorted(self) -> Callable[[], list[Key]]:
+        """Returns a look, for any thread, at which slices without logs are not in the order of the settings. Raises OptionError
+        if these want none.
+        """
+        return look_for_unsorted(self._context())
+
+    def plan_compaction(self, *, forced: bool = False, also: Collection[Key] = ()) -> Plan | None:
+        """Plans what is due, or every slice with logs when ``forced``, and those of ``also``; None when there is nothing."""
         table = self._context()
-        plan = planning.plan_compaction(table, forced=forced)
+        plan = planning.plan_compaction(table, forced=forced, also=also)
         if plan is not None:
             self._maintainer.planned(plan, table.clock.now_ms())
         return plan

@@ -6,6 +6,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from headgate_tables.arrow import Array, pc
 from headgate_tables.errors import CorruptFileError
 from headgate_tables.face.settings import TableSettings
 from headgate_tables.face.writing import Changes, LoadTask
@@ -19,8 +20,10 @@ from headgate_tables.hudi.log.reader import PARQUET_ERRORS, open_parquet
 from headgate_tables.hudi.parquet_checks import check_counts
 from headgate_tables.hudi.place import Placed, place
 from headgate_tables.hudi.schema.meta_columns import FILE_NAME, attach_meta, sequence_numbers, with_meta
-from headgate_tables.hudi.services.bulk.task_files import TaskFile, TaskFiles, sorted_slices
+from headgate_tables.hudi.services.bulk.task_files import TaskFile, TaskFiles, slices_in
 from headgate_tables.hudi.services.compaction.base_writer import BaseFileWriter
+from headgate_tables.hudi.services.compaction.curves import order_of
+from headgate_tables.hudi.services.compaction.sorted_writer import ORDER_KEY
 from headgate_tables.storage.store import SpooledBytes, Store
 
 MADE_OF_KEY: Final = "headgate.bulk"
@@ -41,6 +44,7 @@ class BulkFiles(TaskFiles):
         super().__init__(store, definition, task)
         self._settings = settings
         self._overwriting = overwriting
+        self._row_order = settings.row_order.among(definition.schema.names) if settings.row_order else None
         self._schema = with_meta(definition.schema)
         self._avro = avro_schema(definition, meta_columns=True)
 
@@ -59,14 +63,23 @@ class BulkFiles(TaskFiles):
     def _encode(self, file: TaskFile, to: SpooledBytes) -> None:
         bloom = DynamicBloomFilter(self._settings.bloom_entries, self._settings.bloom_fpp) if self._settings.bloom else None
         # What a layout learns from other files would make the bytes depend on what else the process has written.
-        layout = layout_of(self._definition)
+        layout = layout_of(self._definition, self._row_order.columns if self._row_order else ())
         writer = BaseFileWriter(to, self._schema, file.name, self._avro, layout, bloom)
         instant = self._task.instant
-        for at, rows, keys in sorted_slices(file):
+        for at, rows, keys in slices_in(self._order_of(file), file):
             numbers = sequence_numbers(instant, rows.num_rows, file.first + at, self._task.number)
             stored = attach_meta(rows, keys, numbers, instant=instant, partition=file.partition, file_name=file.name)
             writer.write(stored.drop_columns([FILE_NAME]))
-        writer.close({MADE_OF_KEY: file.made_of})
+        writer.close({MADE_OF_KEY: file.made_of} | ({ORDER_KEY: str(self._row_order)} if self._row_order else {}))
+
+    def _order_of(self, file: TaskFile) -> Array:
+        """By key, or as the settings want it; rows that are equal in that by key, so that any run writes the same bytes."""
+        by_key: Array = pc.sort_indices(file.keys)
+        if self._row_order is None:
+            return by_key
+        columns = file.rows.select(self._row_order.columns).combine_chunks().take(by_key)
+        sorted_keys: Array = by_key.take(order_of(columns, self._row_order.curve))
+        return sorted_keys
 
     def _made_of(self, source: pa.NativeFile, path: str) -> str:
         try:

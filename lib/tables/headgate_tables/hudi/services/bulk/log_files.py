@@ -7,7 +7,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from headgate_tables.arrow import Array
+from headgate_tables.arrow import Array, pc
 from headgate_tables.errors import CorruptFileError
 from headgate_tables.face.writing import Changes, LoadTask
 from headgate_tables.hudi.base_file import WRITE_TOKEN
@@ -18,7 +18,7 @@ from headgate_tables.hudi.log.reader import DeleteBlock, RowsBlock, read_log_fil
 from headgate_tables.hudi.log.writer import Deleted, encode_log_file
 from headgate_tables.hudi.place import Placed, place, place_deletes
 from headgate_tables.hudi.schema.meta_columns import RECORD_KEY, attach_meta, sequence_numbers
-from headgate_tables.hudi.services.bulk.task_files import TaskFile, TaskFiles, made_of, one_chunk, sorted_slices
+from headgate_tables.hudi.services.bulk.task_files import TaskFile, TaskFiles, made_of, one_chunk, slices_in
 from headgate_tables.storage.store import SpooledBytes, Store
 
 _VERSION: Final = 1
@@ -48,7 +48,7 @@ class LogFiles(TaskFiles):
 
     def _blocks(self, file: TaskFile) -> Iterator[pa.Table | Deleted]:
         instant, partition, ordering = self._task.instant, file.partition, self._definition.ordering
-        for at, rows, keys in sorted_slices(file):
+        for at, rows, keys in slices_in(pc.sort_indices(file.keys), file):
             if self._deletes:
                 yield keys, partition, one_chunk(rows[ordering]) if ordering is not None else None
             else:

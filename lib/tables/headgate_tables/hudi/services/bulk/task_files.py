@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from headgate_tables.arrow import Array, pc
+from headgate_tables.arrow import Array
 from headgate_tables.commitlog.records import DataFile
 from headgate_tables.errors import FixCall, StoreUnavailableError
 from headgate_tables.face.files import WriteStat, WriteStatus
@@ -83,7 +83,7 @@ class TaskFiles(ABC):
         """``made_of`` the keys of a stored file. Raises CorruptFileError for a file that no load has written."""
 
     def write(self, rows: pa.Table, written: Callable[[int], None] = lambda _: None) -> tuple[list[WriteStatus], int]:
-        """One durable file for each bucket of ``rows``, sorted by key, with one row of each key; and how many rows were beaten.
+        """One durable file for each bucket of ``rows``, sorted, with one row of each key; and how many rows were beaten.
 
         ``rows``: all rows of these buckets. ``written`` gets the rows of each finished file.
         Raises FixCall for rows that do not fit and for a second run that gets other rows, RetryLater, OperatorNeeded,
@@ -142,10 +142,9 @@ class TaskFiles(ABC):
         return DataFile(file.path, size, sha256, staged)
 
 
-def sorted_slices(file: TaskFile) -> Iterator[tuple[int, pa.Table, Array]]:
-    """Rows by key, in slices that fit a row group: where each begins, rows, keys."""
+def slices_in(order: Array, file: TaskFile) -> Iterator[tuple[int, pa.Table, Array]]:
+    """The rows in an order, by their numbers, in slices that fit a row group: where each begins, rows, keys."""
     rows = file.rows.combine_chunks()
-    order = pc.sort_indices(file.keys)
     step = max(1, min(GROUP_ROWS, GROUP_BYTES * rows.num_rows // max(1, rows.nbytes)))
     for at in range(0, rows.num_rows, step):
         some = order.slice(at, step)

@@ -1,12 +1,14 @@
 """Executes one operation of a compaction plan: base file and logs of a slice become a new base file (rules W4, FI5).
 
 Two passes. The first decides by keys and ordering values which rows stay (``survivors``). The second copies: kept rows of the
-base file in their order, then the logs' winners in theirs, in batches, through a spool into the file. Memory holds a batch and
-a row group, however large the slice is, and what the first pass found. Deletes end here: a base file keeps none (rule DE2).
+base file in their order, then the logs' winners in theirs, in batches, through a spool into the file; or sorted, if the settings
+say so (``sorted_writer``). Memory holds a batch and a row group, however large the slice is, and what the first pass found.
+Deletes end here: a base file keeps none (rule DE2).
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -28,8 +30,10 @@ from headgate_tables.hudi.schema.meta_columns import FILE_NAME, RECORD_KEY, with
 from headgate_tables.hudi.services.compaction.base_writer import BaseFileWriter
 from headgate_tables.hudi.services.compaction.parquet_batches import ParquetBatches
 from headgate_tables.hudi.services.compaction.pinned_slice import PinnedSlice
+from headgate_tables.hudi.services.compaction.sorted_writer import RowSink, SortedWriter
 from headgate_tables.hudi.services.compaction.stored_output import Counts, stored_output
 from headgate_tables.hudi.services.compaction.survivors import find_survivors
+from headgate_tables.storage.scratch import scratch
 from headgate_tables.storage.store import Outcome, Spool, Store
 
 Progress = Callable[[int], None]
@@ -99,6 +103,7 @@ class _Merge:
         self._schema = with_meta(definition.schema)
         self._target = self._schema.remove(self._schema.get_field_index(FILE_NAME))
         self._reader = EntryReader(self._schema, layout.ordering)
+        self._order = settings.row_order.among(self._target.names) if settings.row_order else None
         self._done = 0
 
     def into(self, spool: Spool) -> Counts:
@@ -110,14 +115,24 @@ class _Merge:
             self._operation.output,
             avro_schema(self._definition, meta_columns=True),
             # A layout of its own: one that other files have taught would change the bytes (rule W4).
-            layout_of(self._definition),
+            layout_of(self._definition, self._order.columns if self._order else ()),
             bloom,
         )
-        counts = self._partial(writer) if any(block.is_partial for block in self._pinned.blocks) else self._streamed(writer)
-        writer.close(counts.footer(self._operation))
+        with self._in_order(writer) as sink:
+            counts = self._partial(sink) if any(block.is_partial for block in self._pinned.blocks) else self._streamed(sink)
+            sink.close(counts.footer(self._operation))
         return counts
 
-    def _streamed(self, writer: BaseFileWriter) -> Counts:
+    @contextlib.contextmanager
+    def _in_order(self, writer: BaseFileWriter) -> Iterator[RowSink]:
+        """The writer, behind one that sorts if the settings say so."""
+        if self._order is None:
+            yield writer
+            return
+        with scratch() as file:
+            yield SortedWriter(writer, self._target, self._order, file, self._beat)
+
+    def _streamed(self, writer: RowSink) -> Counts:
         blocks = self._pinned.blocks
         with self._pinned.base() as base:
             survivors = find_survivors(base, blocks, self._reader, self._schema, self._beat)
@@ -147,7 +162,7 @@ class _Merge:
             fields = [part.schema.field(name) for part, name in zip(parts, self._target.names, strict=True)]
             yield pa.table(columns, schema=pa.schema(fields))
 
-    def _copy(self, batches: Iterator[pa.Table], chosen: Mask, writer: BaseFileWriter, what: str) -> None:
+    def _copy(self, batches: Iterator[pa.Table], chosen: Mask, writer: RowSink, what: str) -> None:
         at = 0
         for rows in batches:
             mask = chosen[at : at + rows.num_rows]
@@ -164,7 +179,7 @@ class _Merge:
     def _beat(self) -> None:
         self._progress(self._done)
 
-    def _partial(self, writer: BaseFileWriter) -> Counts:
+    def _partial(self, writer: RowSink) -> Counts:
         """Merges a slice with partial updates, which only Spark writes, in memory as readers do."""
         names = self._target.names
         sources: list[MergeSource] = []

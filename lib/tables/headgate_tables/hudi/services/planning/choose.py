@@ -7,6 +7,7 @@ from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi.base_file import WRITE_TOKEN
 from headgate_tables.hudi.log.names import base_name
 from headgate_tables.hudi.services.planning.urgency import Rules, Urgency, load_of
+from headgate_tables.hudi.services.stuck import Key
 from headgate_tables.hudi.timeline.instant import NEVER
 from headgate_tables.hudi.view import FileSlice
 
@@ -18,18 +19,19 @@ def choose_slices(
     settings: TableSettings,
     *,
     now: int,
-    pending: Collection[tuple[str, str]],
+    pending: Collection[Key],
     unfinished: Sequence[str],
     overdue: str = "",
     forced: bool = False,
+    also: Collection[Key] = (),
 ) -> list[FileSlice]:
     """The latest ``slices`` that are due, the worst first, as many as ``hoodie.compaction.target.io`` allows, at least one.
-    ``forced``: every slice with logs, due or not.
+    ``forced``: every slice with logs, due or not, and those of ``also`` without.
 
     ``now``: milliseconds. ``pending``: partition and file id of slices in open plans. ``unfinished``: instants that are
     reserved or pending. ``overdue``: see ``overdue_since``.
     """
-    free = _free(slices, pending, unfinished)
+    free = _free(slices, pending, unfinished, also)
     if forced:
         return sorted(free, key=lambda part: (-part.log_bytes, part.partition, part.file_id))
     rules = Rules.at(settings, now, overdue)
@@ -37,12 +39,15 @@ def choose_slices(
     return _within([part for _, part in sorted(due, key=_worst_first)], settings.compaction_target_io_mb * _MB)
 
 
-def _free(slices: Iterable[FileSlice], pending: Collection[tuple[str, str]], unfinished: Sequence[str]) -> Iterator[FileSlice]:
+def _free(
+    slices: Iterable[FileSlice], pending: Collection[Key], unfinished: Sequence[str], also: Collection[Key]
+) -> Iterator[FileSlice]:
     # Rule DE3: logs merge by requested time, so one that is requested and not yet completed would end up on the wrong
     # side of a newer log's rows (test_a_slice_waits_while_an_instant_older_than_one_of_its_logs_is_pending).
     first = min(unfinished, default=NEVER)
     for part in slices:
-        if part.logs and part.logs[-1].instant < first and (part.partition, part.file_id) not in pending:
+        key = part.partition, part.file_id
+        if key not in pending and (part.logs[-1].instant < first if part.logs else key in also):
             yield part
 
 

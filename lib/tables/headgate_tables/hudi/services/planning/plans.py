@@ -1,6 +1,6 @@
 """The life of a compaction plan in the commit log: planned, then done or cancelled (rules TM2, W4, W5). Reads no rows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from headgate_tables.commitlog.records import StuckRecord, encode_derived
 from headgate_tables.errors import TransactionError
@@ -8,7 +8,7 @@ from headgate_tables.face.operation import Operation, OperationResult, Plan
 from headgate_tables.hudi.decisions.plans import PlanCancelled, PlanDone, PlanMade
 from headgate_tables.hudi.services.planning.choose import choose_slices, operation_of
 from headgate_tables.hudi.services.planning.urgency import overdue_since
-from headgate_tables.hudi.services.stuck import after_plan
+from headgate_tables.hudi.services.stuck import Key, after_plan
 from headgate_tables.hudi.services.table_context import TableContext
 from headgate_tables.hudi.sweep import drop_staged
 from headgate_tables.hudi.timeline.commit_metadata import encode_compaction
@@ -17,11 +17,12 @@ from headgate_tables.hudi.timeline.instant import Instant, State
 from headgate_tables.hudi.view import FileSlice
 
 
-def choose(table: TableContext, *, forced: bool) -> list[FileSlice]:
+def choose(table: TableContext, *, forced: bool, also: Collection[Key] = ()) -> list[FileSlice]:
     """The slices that a plan made now would compact, the worst first; none that is set aside.
 
     A slice that an earlier plan dropped gets a plan of its own, after its rest and when no other is due: a plan is done only
-    with its last operation, and other slices must not wait for this one. ``forced``: all at once.
+    with its last operation, and other slices must not wait for this one. ``forced``: all at once, and those of ``also``, which
+    have no logs.
     """
     now, stuck = table.clock.now_ms(), table.stuck
     busy = {(each.partition, each.file_id) for plan in table.plans.values() for each in plan.operations}
@@ -36,6 +37,7 @@ def choose(table: TableContext, *, forced: bool) -> list[FileSlice]:
             unfinished=table.log.open_instants,
             overdue=overdue(table),
             forced=forced,
+            also=also,
         )
 
     if forced:
@@ -49,14 +51,15 @@ def overdue(table: TableContext) -> str:
     return overdue_since(sorted(table.view().timeline.completed), table.settings)
 
 
-def plan_compaction(table: TableContext, *, forced: bool = False) -> Plan | None:
-    """Wins a PLAN slot for what is due, or for every slice with logs when ``forced``; None when there is nothing.
+def plan_compaction(table: TableContext, *, forced: bool = False, also: Collection[Key] = ()) -> Plan | None:
+    """Wins a PLAN slot for what is due, or for every slice with logs when ``forced``, and for those of ``also`` without; None
+    when there is nothing.
 
     View and instant belong to one moment, in which no slot is in flight: what completes later has a later completion time
     and lies on the new slice (rule TM2). Raises as ``Table.own``, and OutcomeUnknownError.
     """
     table.check()
-    slices = choose(table, forced=forced)
+    slices = choose(table, forced=forced, also=also)
     if not slices:
         return None
 
