@@ -10,6 +10,7 @@ from headgate_compactor.attempt_pool import AttemptPool
 from headgate_compactor.metrics import CompactorMetrics
 from headgate_compactor.runner import AttemptRunner
 from headgate_compactor.settings import CompactorSettings
+from headgate_compactor.sizes import by_size, spark_runner
 from headgate_compactor.work_streams import WorkClient, WorkHandler
 from headgate_proto.cluster.v1 import compaction_pb2 as wire
 from headgate_runtime.coordinator_client import CoordinatorClient
@@ -65,13 +66,16 @@ async def running(settings: CompactorSettings, world: World) -> AsyncIterator[Co
     """Connects to coordinators and takes attempts until the block ends. Drops attempts that still run then."""
     process = world.ids.token()
     runner = AttemptRunner(process, settings.storage_options, SystemIds(), settings.store)
+    large = spark_runner(settings)
     hello = wire.CompactorHello(process=process, host=world.host)
     with (
         ThreadPoolExecutor(settings.operations, "compact") as threads,
         served(registry := metrics("compactor"), settings) as metrics_address,
+        contextlib.closing(large) if large else contextlib.nullcontext(),
     ):
         async with asyncio.TaskGroup() as group:
-            pool = AttemptPool(settings.operations, runner.run, threads, group, world)
+            run = by_size(runner.run, large.run, settings.spark_above) if large else runner.run
+            pool = AttemptPool(settings.operations, run, threads, group, world)
             CompactorMetrics(registry, pool)
             coordinators = CoordinatorClient(
                 settings.coordinator, WorkHandler(hello, pool), settings, world.clock, start_timeout=settings.start_timeout

@@ -68,14 +68,14 @@ class AttemptRunner:
         except SyncFailedError:
             raise
         except (RetryLater, ReopenTable) as error:  # the owner was deposed, or the table is gone
-            return _failed(attempt, str(error), wire.FAILURE_KIND_STORE)
+            return failed(attempt, str(error), wire.FAILURE_KIND_STORE)
         except (CorruptFileError, MissingFileError) as error:
-            return _failed(attempt, str(error), wire.FAILURE_KIND_DAMAGE)
+            return failed(attempt, str(error), wire.FAILURE_KIND_DAMAGE)
         except (TablesError, UnknownMessageError) as error:
-            return _failed(attempt, str(error), wire.FAILURE_KIND_OPERATION)
+            return failed(attempt, str(error), wire.FAILURE_KIND_OPERATION)
         except Exception as error:  # noqa: BLE001 - the boundary: it is logged, and the operation is tried again or dropped
             _log.error("operation failed", table=attempt.table, instant=attempt.instant, exc_info=error)
-            return _failed(attempt, f"{type(error).__name__}: {error}", wire.FAILURE_KIND_OPERATION)
+            return failed(attempt, f"{type(error).__name__}: {error}", wire.FAILURE_KIND_OPERATION)
         return wire.WorkRequest(finished=_finished(attempt, compacted))
 
     def _compact(self, running: RunningAttempt) -> OperationResult:
@@ -96,7 +96,8 @@ class AttemptRunner:
         return task.run(running.progress)
 
 
-def _failed(attempt: wire.Attempt, why: str, kind: "wire.FailureKind.ValueType") -> wire.WorkRequest:
+def failed(attempt: wire.Attempt, why: str, kind: "wire.FailureKind.ValueType") -> wire.WorkRequest:
+    """The report of a failure."""
     return wire.WorkRequest(failed=wire.AttemptFailed(attempt=attempt, why=why, kind=kind))
 
 

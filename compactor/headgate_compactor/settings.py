@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from headgate_runtime.settings import ServiceSettings
-from headgate_runtime.values import Address, Duration, NamedValues, Words
+from headgate_runtime.values import Address, ByteSize, Duration, NamedValues, Words
 
 
 class CompactorSettings(ServiceSettings):
@@ -31,6 +31,21 @@ class CompactorSettings(ServiceSettings):
         1,
         description="file slices that are merged at a time; each keeps a core busy and takes memory for its logs. More processes "
         "do the same, and fewer operations are lost with one that runs out of memory",
+    )
+    spark_master: str = Field(
+        "",
+        description="Spark cluster for the largest operations, as spark://HOST:PORT or k8s://…; its executors need "
+        "headgate-compactor and the store. Each operation is a job of one task, so operations is how many run at a time. Empty: "
+        "all are done here. Needs the extra headgate-compactor[spark] and Java",
+    )
+    spark_above: ByteSize = Field(
+        1 << 30,
+        ge=0,
+        description="bytes of base and log files above which an operation goes to spark_master. Less: more of them pay some "
+        "seconds for a job; more: this process is busy with larger ones for longer",
+    )
+    spark_conf: NamedValues = Field(
+        default_factory=dict, description="Spark's own settings as name=value,… (spark.executor.memory=4g)"
     )
     start_timeout: Duration = Field(
         0.0,
