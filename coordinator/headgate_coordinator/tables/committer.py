@@ -103,7 +103,7 @@ class Committer:
             self._table.tidy()
 
     def hand_over(self) -> None:
-        """Folds what the next owner would wait for, unless the store refuses that now."""
+        """Spares the next owner what it would wait for, unless the store refuses that now."""
         with self._attempt(_TIDYING):
             self._table.hand_over()
 

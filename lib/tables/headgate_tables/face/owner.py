@@ -150,7 +150,9 @@ class Ownership(Protocol):
         """Sweeps what dead instants left and folds the log, each if it is due. To be called between checkpoints."""
 
     def hand_over(self) -> None:
-        """To be called before another process is to own the table: folds the log where its owner would read many slots."""
+        """To be called before another process is to own the table: spares its owner what a new owner waits for, slots that are
+        not folded and the listing of the table.
+        """
 
     def close(self) -> None:
         """Ends writing through the handle; open transactions lapse."""
@@ -187,7 +189,9 @@ class Upkeep(Protocol):
         """Cancels a plan for good (rule W5). Does nothing when it is not open."""
 
     def largest_slice(self) -> SliceLogSize | None:
-        """The most log files and log bytes of any slice that is not stuck; None before ``maintain`` has listed the table."""
+        """The most log files and log bytes of any slice that is not stuck. Before ``maintain`` has listed the table: an upper
+        bound from what the owner before left (``hand_over``), None if it left nothing.
+        """
 
     def log_size_of(self, stuck: StuckSlice) -> SliceLogSize | None:
         """Log files and log bytes of one slice; None before ``maintain`` has listed the table."""

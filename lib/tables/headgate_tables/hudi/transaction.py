@@ -153,7 +153,7 @@ class Transaction:
             completion = self._decide(metadata, replaced, channels, on_durable)
             self._after_commit(self, completion)
         else:
-            self._ended = True
+            self._ended = True  # at once: its instant is given back, and a failure behind that has nothing to roll back
             self._end_unwritten()
             if channels:
                 self._log.win_offsets(channels, on_durable=on_durable)
