@@ -69,7 +69,8 @@ class Journal:
 def read_journal(path: Path, producer: str) -> History:
     """Empty if there is none yet."""
     history = History(producer)
-    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    for line in text[: text.rfind("\n") + 1].splitlines():  # a reader may see a part of a write() that goes on
         entry = json.loads(line)
         if "opened" in entry:
             history.attempts.append(Attempt(entry["opened"], entry["committed"], entry["committed"]))
