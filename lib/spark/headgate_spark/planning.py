@@ -7,8 +7,8 @@ from typing import Literal, TypeAlias
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import to_arrow_schema
 
+from headgate_spark.types import arrow_schema_of
 from headgate_tables.errors import OptionError, UnsupportedTableError
 from headgate_tables.face.definition import Definition
 from headgate_tables.face.owner import Table
@@ -65,7 +65,7 @@ def columns_of(df: DataFrame, definition: Definition, *, deletes: bool = False) 
     """The columns that tasks get: the table's; of ``deletes`` those of record key, partition and ordering. Raises SchemaError for
     a DataFrame that does not have them: each task would find out by itself.
     """
-    rows = to_arrow_schema(df.schema).empty_table()
+    rows = arrow_schema_of(df.schema).empty_table()
     if not deletes:
         return conform(rows, definition).column_names
     return place_deletes(rows, definition).rows.column_names

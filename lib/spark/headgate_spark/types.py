@@ -1,10 +1,22 @@
-"""The types of a table's columns in Spark: those that Hudi's own reader shows there."""
+"""The types of a table's columns in Spark: those that Hudi's own reader shows there. And those of a DataFrame in Arrow."""
 
 from __future__ import annotations
 
+import inspect
+from typing import Final
+
 import pyarrow as pa
-from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
+
+_ZONE: Final = {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_schema).parameters else {}
+"""PySpark 4 wants it for timestamps; PySpark 3.5 takes UTC by itself."""
+
+
+def arrow_schema_of(schema: StructType) -> pa.Schema:
+    """The columns of a DataFrame."""
+    found: pa.Schema = to_arrow_schema(schema, **_ZONE)
+    return found
 
 
 def shown_schema(schema: pa.Schema) -> pa.Schema:
