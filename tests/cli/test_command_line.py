@@ -27,6 +27,7 @@ COMMANDS = [
     ["dev"],
     ["load"],
     ["bulk-load"],
+    ["bootstrap"],
     ["status"],
     ["verify"],
     *([name] for name in ("compact", "clean", "archive", "savepoint", "restore", "configure")),

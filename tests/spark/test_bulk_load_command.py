@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -12,28 +11,10 @@ import pyarrow as pa
 import pytest
 
 from headgate_cli.exits import ExitCode
-from headgate_cli.main import run
 from headgate_tables import hudi
 from support.bulk_rows import ROWS, expected, new_table, row, write
 from support.readers import assert_all_agree, read_by_us
 from support.same_rows import assert_same_rows
-
-
-@pytest.fixture
-def headgate(spark: Any, capfd: pytest.CaptureFixture[str]) -> Any:
-    """Runs a command with --json; returns the exit code, the lines on stdout by event, and the error."""
-
-    def call(*arguments: str) -> tuple[int, dict[str, list[dict[str, Any]]], dict[str, Any]]:
-        capfd.readouterr()
-        code = run([*arguments, "--json"])
-        captured = capfd.readouterr()
-        events: dict[str, list[dict[str, Any]]] = {}
-        for line in map(json.loads, captured.out.splitlines()):
-            events.setdefault(line["event"], []).append(line)
-        errors = [json.loads(line)["error"] for line in captured.err.splitlines() if line.startswith('{"error"')]
-        return code, events, errors[0] if errors else {}
-
-    return call
 
 
 @pytest.fixture

@@ -7,15 +7,16 @@ import signal
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, Final, Literal
 
 import pyarrow as pa
 from pyspark import TaskContext
 
-from headgate_spark import bulk_insert, delete, loading, upsert
+from headgate_spark import bootstrap, bulk_insert, delete, loading, upsert
 from headgate_spark.planning import Load
 from headgate_spark.tasks import Writing
 
+BOOTSTRAP: Final = "bootstrap"
 STEPS = ("announced", "a task wrote its files", "files reported", "slot won")
 
 
@@ -93,7 +94,7 @@ def _arm(step: str) -> None:
             raise ValueError(step)
 
 
-def drive(step: str, url: str, source: str, load: Load = "into_empty") -> None:
+def drive(step: str, url: str, source: str, load: Load | Literal["bootstrap"] = "into_empty") -> None:
     """A driver that loads the Parquet file and is killed at the step."""
     from pyspark.sql import SparkSession
 
@@ -108,6 +109,8 @@ def drive(step: str, url: str, source: str, load: Load = "into_empty") -> None:
         upsert(rows, url, tasks=2, batch=("query", 7))
     elif load == "delete":
         delete(rows, url, tasks=2, batch=("query", 7))
+    elif load == BOOTSTRAP:
+        bootstrap(rows, url, record_key="id", partition_by="part", ordering="ts", buckets=2, tasks=2, step_rows=250)
     else:
         bulk_insert(rows, url, mode=load, tasks=2)
 

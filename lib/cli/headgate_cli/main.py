@@ -20,6 +20,7 @@ _COMMANDS: Mapping[str, str] = {
     "table": "headgate_cli.table.command:table",
     "load": "headgate_cli.load.command:load",
     "bulk-load": "headgate_cli.bulk_load.command:bulk_load",
+    "bootstrap": "headgate_cli.bulk_load.bootstrap:bootstrap",
     "status": "headgate_cli.status.command:status",
     "verify": "headgate_cli.verify:verify",
     "compact": "headgate_cli.maintenance.compact:compact",

@@ -1,5 +1,6 @@
 """Headgate's tables from PySpark, without a Hudi jar. Drivers and executors need this package; PySpark 3.5 or newer."""
 
+from headgate_spark.bootstrap import Copied, CopyPlan, bootstrap
 from headgate_spark.bulk_load import bulk_insert, delete_partitions
 from headgate_spark.live_load import delete, upsert
 from headgate_spark.planning import LoadPlan, plan_bulk_insert
@@ -7,8 +8,11 @@ from headgate_spark.progress import Written
 from headgate_spark.reading import read, typed_errors
 
 __all__ = [
+    "Copied",
+    "CopyPlan",
     "LoadPlan",
     "Written",
+    "bootstrap",
     "bulk_insert",
     "delete",
     "delete_partitions",

@@ -18,7 +18,7 @@ from headgate_spark.planning import Load, columns_of, definition_of, number_of_t
 from headgate_spark.progress import Listener, Written, accumulator_of
 from headgate_spark.spread import TASK, numbers_of_tasks
 from headgate_spark.tasks import REPORT, Placing, Report, Writing
-from headgate_tables.errors import CorruptFileError
+from headgate_tables.errors import CorruptFileError, OptionError
 from headgate_tables.face.log import Channels
 from headgate_tables.face.owner import Table
 from headgate_tables.face.results import CommitResult
@@ -34,8 +34,10 @@ def run_load(
     storage_options: Mapping[str, str] | None,
     progress: Callable[[Written], object] | None,
     channels: Channels | None = None,
+    counted: int | None = None,
 ) -> CommitResult:
-    """Writes the rows in one commit. ``channels``: records that change with it, also when there is no row.
+    """Writes the rows in one commit. ``channels``: records that change with it, also when there is no row. ``counted``: the rows
+    that ``df`` had before; with another number nothing is committed.
 
     Raises TablesError, that of a task as what it was there.
     """
@@ -70,8 +72,19 @@ def run_load(
             )
         if listener.failed is not None:
             raise listener.failed
+        _check_count(report, counted)
         transaction.add(report.statuses)
         return dataclasses.replace(transaction.commit(channels=channels), superseded=report.beaten)
+
+
+def _check_count(report: Report, counted: int | None) -> None:
+    rows = sum(status.stat.rows for status in report.statuses) + report.beaten
+    if counted is not None and rows != counted:
+        raise OptionError(
+            f"the DataFrame gave {rows:,} rows, and had {counted:,} when they were counted",
+            fix="Let it read a version that stays as it is: a snapshot or a time (versionAsOf, snapshot-id, as.of.instant), or "
+            "files that nobody writes any more.",
+        )
 
 
 def _run(df: DataFrame, columns: Sequence[str], placing: Placing, writing: Writing, count: int) -> Report:

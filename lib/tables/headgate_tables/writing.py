@@ -11,6 +11,7 @@ from headgate_tables.hudi import place as placing
 from headgate_tables.hudi.batches import conform_to_table
 from headgate_tables.hudi.change_writer import ChangeWriter
 from headgate_tables.hudi.keys.bucket import key_group
+from headgate_tables.hudi.keys.java_hash import Int32s
 from headgate_tables.hudi.place import Placed
 from headgate_tables.hudi.services.bulk import base_files
 from headgate_tables.hudi.services.bulk import log_files as load_logs
@@ -28,6 +29,7 @@ __all__ = [
     "conform",
     "key_group",
     "log_files",
+    "partitions_of",
     "place",
     "place_deletes",
     "sift",
@@ -45,6 +47,11 @@ def place(rows: pa.Table, deletes: pa.BooleanArray | None, definition: Definitio
 def place_deletes(keys: pa.Table, definition: Definition) -> Placed:
     """``place`` of deletes alone, which need no more than record key, partition and ordering columns. Raises FixCall errors."""
     return placing.place_deletes(keys, as_hudi(definition))
+
+
+def partitions_of(rows: pa.Table, definition: Definition) -> tuple[Int32s, list[str]]:
+    """int32[n] into the partition paths that occur, each once. ``rows`` needs the partition columns. Raises FixCall errors."""
+    return placing.partitions_of(rows, as_hudi(definition))
 
 
 def conform(rows: pa.Table, definition: Definition) -> pa.Table:

@@ -10,8 +10,6 @@ import click
 
 from headgate_cli.bulk_load import session
 from headgate_cli.cluster import Access
-from headgate_cli.exits import ExitCode
-from headgate_cli.failures import CommandError
 from headgate_cli.maintenance.progress import WorkBar
 from headgate_cli.options import cluster_options, storage_option
 from headgate_cli.output import Output, json_option, size
@@ -96,7 +94,7 @@ def bulk_load(
 
     With --json: lines with "event": "planned", "progress" (sums of the tasks that have ended) and "loaded".
     """  # noqa: D301 - click wants the backspace
-    session.check_installed()
+    session.check_installed("a bulk load")
     _load(output, sources, locate_table(table_name, access, storage), options)
 
 
@@ -104,7 +102,7 @@ def _load(output: Output, sources: Sequence[str], location: Location, options: B
     from headgate_spark.loading import run_load
     from headgate_spark.planning import definition_of, plan_load
 
-    reading, conf = _pairs("--option", options["reading"]), _pairs("--conf", options["conf"])
+    reading, conf = session.pairs("--option", options["reading"]), session.pairs("--conf", options["conf"])
     with open_unowned(location, take_over=options["take_over"]) as table, session.spark_session(options["master"], conf) as spark:
         with session.spark_errors():
             kind, schema = options["kind"] or session.format_of(sources), definition_of(table).schema
@@ -123,13 +121,6 @@ def _load(output: Output, sources: Sequence[str], location: Location, options: B
                 progress=lambda written: _show_progress(bar, written, plan.tasks),
             )
     _show_done(output, done)
-
-
-def _pairs(option: str, given: Sequence[str]) -> dict[str, str]:
-    wrong = [each for each in given if "=" not in each]
-    if wrong:
-        raise CommandError(f"{option} {wrong[0]}: no value", fix=f"Write {option} NAME=VALUE.", code=ExitCode.USAGE)
-    return {name: value for name, _, value in (each.partition("=") for each in given)}
 
 
 def _show_plan(output: Output, plan: LoadPlan) -> None:

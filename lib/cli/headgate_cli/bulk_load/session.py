@@ -26,13 +26,13 @@ _STRICT: Mapping[str, Mapping[str, str]] = {
 """Spark's own defaults make null of a value that it cannot read, and give a CSV's columns to the table's by position."""
 
 
-def check_installed() -> None:
-    """Raises CommandError without PySpark or headgate-spark."""
+def check_installed(what: str) -> None:
+    """Raises CommandError without PySpark or headgate-spark. ``what``: as "a bulk load"."""
     try:
         import pyspark
     except ImportError as error:
         raise CommandError(
-            f"a bulk load runs on Spark, and {error.name or 'pyspark'} is not installed here",
+            f"{what} runs on Spark, and {error.name or 'pyspark'} is not installed here",
             fix="pip install 'headgate-cli[spark]' (it needs Java 17, too). Files that one process can read: `headgate load`.",
             code=ExitCode.OPERATOR,
             kind="SparkMissing",
@@ -67,6 +67,25 @@ def spark_session(master: str, settings: Mapping[str, str]) -> Iterator[SparkSes
         yield session
     finally:
         session.stop()
+
+
+def pairs(option: str, given: Sequence[str]) -> dict[str, str]:
+    """The values of an option that is repeated as NAME=VALUE. Raises CommandError."""
+    wrong = [each for each in given if "=" not in each]
+    if wrong:
+        raise CommandError(f"{option} {wrong[0]}: no value", fix=f"Write {option} NAME=VALUE.", code=ExitCode.USAGE)
+    return {name: value for name, _, value in (each.partition("=") for each in given)}
+
+
+def read_table(spark: SparkSession, source: str, kind: str, options: Mapping[str, str]) -> DataFrame:
+    """The rows of a table of any format that has types. Raises CommandError for text."""
+    if kind in _STRICT:
+        raise CommandError(
+            f"--format {kind} has no types",
+            fix="Create the table (`headgate table create`), and load the files (`headgate bulk-load`).",
+            code=ExitCode.USAGE,
+        )
+    return spark.read.format(kind).options(**options).load(source)
 
 
 def read_source(

@@ -78,13 +78,22 @@ def check_definition(definition: Definition) -> None:
     place(definition.schema.empty_table(), None, definition)
 
 
+def partitions_of(rows: pa.Table, definition: Definition) -> tuple[Int32s, list[str]]:
+    """int32[n] into the partition paths that occur, each once. ``rows`` has the partition columns; others are ignored.
+
+    Raises PartitionValueError, SchemaError, UnsupportedTypeError.
+    """
+    spec = PartitionSpec(definition.partition_by, definition.hive_style, definition.url_encode)
+    codes, paths, _ = partition_paths(rows, spec)
+    return codes, paths
+
+
 def _place(rows: pa.Table, deletes: pa.BooleanArray, definition: Definition) -> Placed:
     """Each partition has buckets of its own (rule DE4)."""
     key_spec = KeySpec(definition.record_key, definition.prefixed_keys)
     records = read_keys(rows, key_spec)
     _check_ordering(rows, definition)
-    spec = PartitionSpec(definition.partition_by, definition.hive_style, definition.url_encode)
-    partitions, paths, _ = partition_paths(rows, spec)
+    partitions, paths = partitions_of(rows, definition)
     hashes = record_hashes(records, key_spec)
     codes = partitions.astype(np.int64) * definition.buckets + buckets_of_hashes(hashes, definition.buckets)
     group, used = dense(codes, len(paths) * definition.buckets)

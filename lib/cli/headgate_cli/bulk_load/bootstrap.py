@@ -1,0 +1,156 @@
+"""`headgate bootstrap`: a table of another kind becomes a new table by a full copy, through Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, TypedDict, Unpack
+
+import click
+
+from headgate_cli.bulk_load import session
+from headgate_cli.maintenance.progress import WorkBar
+from headgate_cli.options import names, storage_option, storage_settings
+from headgate_cli.output import Output, json_option, size
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from headgate_spark import Copied, Written
+    from headgate_spark.bootstrap import CopyPlan
+
+_STEP_ROWS = 100_000_000
+"""headgate_spark.bootstrap.STEP_ROWS, which --help shows without PySpark."""
+
+
+class BootstrapOptions(TypedDict):
+    """Options of ``headgate bootstrap`` by click's names."""
+
+    kind: str
+    reading: tuple[str, ...]
+    key: str
+    ordering: str
+    partition_by: str
+    buckets: int
+    step_rows: int
+    tasks: int | None
+    master: str
+    conf: tuple[str, ...]
+    plan_only: bool
+
+
+@click.command("bootstrap", short_help="Copy a table of another kind, through Spark.")
+@click.argument("source", metavar="SOURCE")
+@click.option("--table", "url", required=True, metavar="ADDRESS", help="Folder or URL of the new table.")
+@click.option(
+    "--format",
+    "kind",
+    default="parquet",
+    show_default=True,
+    help="parquet, orc, hudi, delta, iceberg, any that Spark reads.",
+)
+@click.option("--option", "reading", multiple=True, metavar="NAME=VALUE", help="Option of Spark's reader; may be repeated.")
+@click.option("--key", required=True, help="Columns of the record key, column,…")
+@click.option("--ordering", default="", help="Column whose larger value wins. [the later write wins]")
+@click.option("--partition-by", default="", help="Columns that name the folders, column,…")
+@click.option("--buckets", default=8, show_default=True, type=click.IntRange(1), help="File groups a partition, fixed for good.")
+@click.option(
+    "--step-rows",
+    default=_STEP_ROWS,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Rows of one commit, of whole partitions. Fewer: less is repeated after a failure, and more commits.",
+)
+@click.option("--tasks", type=click.IntRange(1), help="Tasks that write. [a bucket each, or spark.sql.shuffle.partitions]")
+@click.option("--master", default="local[*]", show_default=True, metavar="URL", help="Spark's master: spark://…, k8s://…, yarn.")
+@click.option("--conf", multiple=True, metavar="NAME=VALUE", help="Setting of Spark; may be repeated.")
+@click.option("--plan-only", is_flag=True, help="Count rows and partitions of SOURCE; change nothing.")
+@storage_option
+@json_option
+@click.pass_obj
+def bootstrap(output: Output, /, source: str, url: str, storage: tuple[str, ...], **options: Unpack[BootstrapOptions]) -> None:
+    """Copies SOURCE, a table or folder that Spark reads, into a new table.
+
+    It has the columns of SOURCE, but those that Hudi adds (_hoodie_*). Whole partitions are copied in one commit each time. Run
+    again after it broke off, the same command copies the partitions that are not there yet. SOURCE has to stay as it is until
+    the copy is complete: name one of its versions, or end its writers. If it changes while it is read, nothing of that step is
+    committed.
+
+    Of rows of one key the one with the largest ordering value is copied. Take buckets enough: a hundred thousand to some million
+    rows each. Spark needs the jar of a format that is not its own. Needs `pip install 'headgate-cli[spark]'` and Java 17.
+
+    \b
+    Examples:
+      headgate bootstrap s3a://raw/orders --table s3://lake/orders --key id --ordering at --partition-by day --plan-only
+      headgate bootstrap s3a://old/orders --table s3://lake/orders --key id --ordering at --partition-by day \\
+          --format delta --option versionAsOf=12 --conf spark.jars.packages=io.delta:delta-spark_2.12:3.3.2 \\
+          --conf spark.sql.extensions=io.delta.sql.DeltaSparkSessionExtension \\
+          --conf spark.sql.catalog.spark_catalog=org.apache.spark.sql.delta.catalog.DeltaCatalog
+      headgate bootstrap ./old --table ./lake/new --key id --format hudi --conf spark.jars=hudi-spark3.5-bundle_2.12-1.2.0.jar \\
+          --conf spark.serializer=org.apache.spark.serializer.KryoSerializer
+
+    With --json: lines with "event": "planned", "progress" (sums of the tasks that have ended) and "copied".
+    """  # noqa: D301 - click wants the backspace
+    session.check_installed("a copy")
+    reading, conf = session.pairs("--option", options["reading"]), session.pairs("--conf", options["conf"])
+    with session.spark_session(options["master"], conf) as spark, session.spark_errors():
+        rows = session.read_table(spark, source, options["kind"], reading)
+        if options["plan_only"]:
+            _plan(output, rows, options)
+        else:
+            _copy(output, rows, url, storage_settings(storage), options)
+
+
+def _plan(output: Output, rows: DataFrame, options: BootstrapOptions) -> None:
+    from headgate_spark.bootstrap import plan_new_copy
+
+    _show_plan(output, plan_new_copy(rows, names(options["partition_by"]), options["step_rows"]), options["buckets"])
+
+
+def _copy(
+    output: Output, rows: DataFrame, url: str, storage_options: Mapping[str, str] | None, options: BootstrapOptions
+) -> None:
+    from headgate_spark import bootstrap as run_bootstrap
+
+    with WorkBar(output, "copying") as bar:
+        steps: list[CopyPlan] = []
+
+        def planned(plan: CopyPlan) -> None:
+            steps.append(plan)
+            _show_plan(output, plan, options["buckets"])
+
+        done = run_bootstrap(
+            rows,
+            url,
+            record_key=names(options["key"]),
+            partition_by=names(options["partition_by"]),
+            ordering=options["ordering"] or None,
+            buckets=options["buckets"],
+            step_rows=options["step_rows"],
+            tasks=options["tasks"],
+            storage_options=storage_options,
+            planned=planned,
+            progress=lambda written: _show_progress(bar, written, steps[0].rows),
+        )
+    _show_done(output, done)
+
+
+def _show_plan(output: Output, plan: CopyPlan, buckets: int) -> None:
+    record = {"partitions": plan.partitions, "rows": plan.rows, "commits": len(plan.steps), "skipped": plan.skipped}
+    output.print_json({"event": "planned", **record})
+    skipped = f"; {plan.skipped:,} are there already" if plan.skipped else ""
+    output.print_text(f"{plan.rows:,} rows in {plan.partitions:,} partitions, in {len(plan.steps):,} commits{skipped}.")
+    if plan.partitions:
+        output.print_text(f"About {plan.rows // (plan.partitions * buckets):,} rows a bucket.")
+
+
+def _show_progress(bar: WorkBar, written: Written, rows: int) -> None:
+    note = f"{written.rows:,} of {rows:,} rows, {written.files:,} files, {size(written.bytes)}"
+    bar.at({**asdict(written), "of_rows": rows}, written.rows, rows, note)
+
+
+def _show_done(output: Output, done: Copied) -> None:
+    output.print_json({"event": "copied", **asdict(done)})
+    beaten = f", {done.superseded:,} beaten by newer rows of their keys" if done.superseded else ""
+    text = f"{done.rows:,} rows in {done.partitions:,} partitions, {done.files:,} files ({size(done.bytes)}){beaten}."
+    output.print_text(text if done.commits else "Everything was there already.", fg="green")
