@@ -66,4 +66,12 @@ def compare(csv: Path, months: int, found: pa.Table) -> Comparison:
     return Comparison(**count, examples=examples)
 
 
+def count_where(csv: Path, months: int, condition: str) -> int:
+    """The rows that a condition selects of those that the table must have."""
+    with duckdb.connect() as db:
+        db.execute("set timezone = 'UTC'")
+        db.execute(_EXPECTED, [str(csv), months])
+        return int(db.execute(f"select count(*) from expected where {condition}").fetchall()[0][0])
+
+
 _TABLES = ("expected", "found", "lost", "ghosts", "doubled", "wrong")

@@ -23,6 +23,7 @@ RUN = (
 LANGUAGES = ("python", "sh", OUTPUT)
 
 _DOCKER = "needs Docker; tests/deploy/test_image.py and tests/deploy/test_composed.py do the same with a builder of images"
+_STORY = "tests/spark_source/test_story.py, where PySpark 4 is"
 _OPERATIONS = "tests/docs/test_operations_page.py"
 ELSEWHERE: Mapping[tuple[str, str], str] = {
     ("README.md", "./task demo"): "stages of .ci/run",
@@ -50,6 +51,12 @@ ELSEWHERE: Mapping[tuple[str, str], str] = {
         "headgate table adopt",
     ): "wants a table with times of the future, as tests/cluster/test_moved_clock.py has",
     ("lib/spark/README.md", "from headgate_spark"): "tests/spark/test_readme.py, where Spark is",
+    ("docs/spark.md", "from pyspark.sql import"): _STORY,
+    ("docs/spark.md", "headgate dev --store lake"): _STORY,
+    ("docs/spark.md", "headgate table adopt flights"): _STORY,
+    ("docs/spark.md", "to_cluster"): _STORY,
+    ("docs/spark.md", "headgate compact flights"): _STORY,
+    ("docs/spark.md", "route ="): _STORY,
     ("lib/spark/README.md", "orders.write.format"): "tests/spark_source/test_readme.py, where PySpark 4 is",
 }
 """By page and beginning of the block's first line: why it does not run here, or which test holds it."""

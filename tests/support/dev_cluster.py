@@ -14,14 +14,15 @@ from demo.ports import free_port
 
 
 @contextlib.contextmanager
-def dev_cluster(folder: Path) -> Iterator[tuple[str, Path]]:
-    """Address and store of a cluster; programs of this process find its credentials, as XDG_STATE_HOME is its own.
+def dev_cluster(folder: Path, *, compactors: int = 0) -> Iterator[tuple[str, Path]]:
+    """Address and store (``folder/store``) of a cluster; programs of this process find its credentials, as XDG_STATE_HOME is its
+    own.
 
     ``HEADGATE_CLUSTER_PYTHON``: the Python that has the services.
     """
     store = folder / "store"
     program = [os.environ["HEADGATE_CLUSTER_PYTHON"], "-m", "headgate_cli", "dev"]
-    sizes = ["--writers", "1", "--compactors", "0", "--checkpoint-interval", "1s"]
+    sizes = ["--writers", "1", "--compactors", str(compactors), "--checkpoint-interval", "1s"]
     command = [*program, "--store", str(store), "--port", str(free_port()), *sizes, "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=folder) as process:
         assert process.stdout is not None
