@@ -1,0 +1,78 @@
+"""Headgate's side, in the environment that has PySpark: each function is a process with one warm session."""
+
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions
+
+from bench.spark.measuring import measured
+from bench.tables.contenders.contender import KEY, ORDERING
+from bench.tables.contenders.spark import start_session
+from headgate_spark import bulk_insert, read, upsert
+from headgate_tables import hudi
+from support.events import EVENTS_SCHEMA
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+BUCKETS = 8
+
+
+@contextmanager
+def session() -> Iterator["SparkSession"]:
+    """With Hudi's jar, as its own has."""
+    with tempfile.TemporaryDirectory() as folder:
+        started = start_session(Path(folder))
+        try:
+            yield started
+        finally:
+            started.stop()
+
+
+def create(url: str) -> str:
+    """An empty table."""
+    hudi.create_table(url, EVENTS_SCHEMA, record_key=KEY, ordering=ORDERING, buckets=BUCKETS).close()
+    return url
+
+
+def load(source: str, warm_up: str, url: str) -> dict[str, float]:
+    """A Parquet file becomes base files of a new table at ``url``; before, ``warm_up`` of another one."""
+    with session() as spark:
+        bulk_insert(spark.read.parquet(warm_up), create(f"{url}-warm-up"))
+        create(url)
+        return measured(spark, lambda: bulk_insert(spark.read.parquet(source), url))
+
+
+def query(urls: Sequence[str]) -> dict[str, object]:
+    """Reads the tables one after the other; the clock runs for the last one, whose ``rows`` are the answer."""
+    with session() as spark:
+        return answered(spark, [read(spark, url) for url in urls])
+
+
+def answered(spark: "SparkSession", frames: Sequence["DataFrame"]) -> dict[str, object]:
+    """The answer for the last of the frames, and what it took."""
+    rows: list[list[str]] = []
+
+    def ask(frame: "DataFrame") -> None:
+        sums = frame.groupBy("city").agg(functions.count("*"), functions.sum("amount"), functions.sum("qty"))
+        rows[:] = sorted([str(value) for value in row] for row in sums.collect())
+
+    for frame in frames[:-1]:
+        ask(frame)
+    return {**measured(spark, lambda: ask(frames[-1])), "rows": rows}
+
+
+def stream(batches: Sequence[str], url: str) -> dict[str, list[float]]:
+    """Seconds of each commit of a batch, given as a Parquet file; the first three warm the session up."""
+    with session() as spark:
+        create(url)
+        took = []
+        for number, batch in enumerate(batches):
+            began = time.perf_counter()
+            upsert(spark.read.schema(spark.read.parquet(batch).schema).parquet(batch), url, tasks=2, batch=("bench", number))
+            took.append(time.perf_counter() - began)
+    return {"seconds": took[3:]}
