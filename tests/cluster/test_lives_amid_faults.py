@@ -7,55 +7,21 @@ from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 import headgate
 from support.cluster import Cluster
+from support.numbered import SCHEMA, assert_each_once, owner_of, producing
 from support.processes import READY_S
 from support.readers import read_by_hudi_rs
 
 pytestmark = pytest.mark.slow
 
-SCHEMA = pa.schema({"id": pa.int64(), "n": pa.int64()})
 SOON = {"coordinator": ["--checkpoint-interval", "300ms", "--checkpoint-min-interval", "100ms"]}
 NAMES = ("first", "second")
 WEEK = timedelta(days=7)
-
-
-class Producer(threading.Thread):
-    """Sends rows 1, 2, … once each, under whichever of the two names the table has."""
-
-    def __init__(self, hg: headgate.Headgate) -> None:
-        super().__init__(daemon=True)
-        self._hg = hg
-        self._name = NAMES[0]
-        self.sent = threading.Event()
-        self.stop = threading.Event()
-        self.last = 0
-
-    def run(self) -> None:
-        while not self.stop.is_set():
-            try:
-                self._send()
-            except headgate.TableRenamedError:
-                self._name = NAMES[1]
-
-    def _send(self) -> None:
-        with self._hg.table(self._name).channel("c") as channel:
-            number = channel.committed_offset
-            while not self.stop.is_set():
-                number += 1
-                channel.upsert([{"id": number, "n": number}])
-                if number % 20 == 0:
-                    channel.flush("queryable")
-                    self.sent.set()
-            channel.flush("queryable")
-            self.last = number
-
-    def wait_sent(self) -> None:
-        self.sent.clear()
-        assert self.sent.wait(READY_S)
+BEHIND_S = (0.0, 0.02, 0.1)
+"""Between the beginning of a call and the fault, which so meets the call at different points."""
 
 
 def in_background(call: Callable[[], object]) -> threading.Thread:
@@ -64,7 +30,7 @@ def in_background(call: Callable[[], object]) -> threading.Thread:
     return thread
 
 
-@pytest.mark.parametrize("behind_s", [0.0, 0.02, 0.1])
+@pytest.mark.parametrize("behind_s", BEHIND_S)
 def test_a_rename_whose_owner_is_killed_leaves_one_name_and_every_row_once(tmp_path: Path, behind_s: float) -> None:
     """Rule D11. The call goes on at the other coordinator, or is made again."""
     with (
@@ -72,26 +38,19 @@ def test_a_rename_whose_owner_is_killed_leaves_one_name_and_every_row_once(tmp_p
         headgate.connect([cluster.address_of(f"coordinator-{n}") for n in (1, 2)], timeout=READY_S, wait=READY_S) as hg,
     ):
         table = hg.create_table(NAMES[0], SCHEMA, key="id")
-        producer = Producer(hg)
-        producer.start()
-        producer.wait_sent()
-        while not (owner := hg.status(NAMES[0]).tables[0].owner):
-            continue
-        renaming = in_background(lambda: table.rename(NAMES[1]))
-        time.sleep(behind_s)
-        cluster.kill(owner)
-        renaming.join(READY_S)
-        assert not renaming.is_alive()
-        cluster.start(owner)
-        assert [each.name for each in hg.tables()] == [NAMES[1]]
-        producer.wait_sent()
-        producer.stop.set()
-        producer.join(READY_S)
-        found = read_by_hudi_rs(tmp_path / "cluster/store/first")
-        assert sorted(found["id"].to_pylist()) == list(range(1, producer.last + 1))
+        with producing(hg, NAMES[0], headgate.TableRenamedError, then=NAMES[1]) as producer:
+            owner = owner_of(hg, NAMES[0])
+            renaming = in_background(lambda: table.rename(NAMES[1]))
+            time.sleep(behind_s)
+            cluster.kill(owner)
+            renaming.join(READY_S)
+            assert not renaming.is_alive()
+            cluster.start(owner)
+            assert [each.name for each in hg.tables()] == [NAMES[1]]
+        assert_each_once(tmp_path / "cluster/store/first", producer)
 
 
-@pytest.mark.parametrize("behind_s", [0.0, 0.02, 0.1])
+@pytest.mark.parametrize("behind_s", BEHIND_S)
 def test_a_drop_during_a_restore_leaves_a_table_that_comes_back_restored_or_as_it_was(tmp_path: Path, behind_s: float) -> None:
     """Rules D9 and CH8. Of the two calls the later one may hear of the other."""
     with (

@@ -2,75 +2,27 @@
 
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 import headgate
 from headgate_cli.main import run
 from support.cluster import Cluster
+from support.numbered import SCHEMA, assert_each_once, owner_of, producing
 from support.processes import READY_S
 from support.readers import read_by_hudi_rs
 
 pytestmark = pytest.mark.slow
 
-SCHEMA = pa.schema({"id": pa.string(), "n": pa.int64()})
 OPTIONS = {
     "coordinator": ["--checkpoint-interval", "300ms", "--checkpoint-min-interval", "100ms", "--service-interval", "300ms"],
 }
 WEEK = timedelta(days=7)
-
-
-class Producer(threading.Thread):
-    """Sends rows 1, 2, 3, …, each once, through one channel; after the table was dropped it opens the channel again, and goes on
-    behind the committed offset, until ``stop``.
-    """
-
-    def __init__(self, hg: headgate.Headgate, table: str) -> None:
-        super().__init__(daemon=True)
-        self._hg = hg
-        self._table = table
-        self.told: list[str] = []
-        self.sent = threading.Event()
-        self.stop = threading.Event()
-        self.last = 0
-
-    def run(self) -> None:
-        while not self.stop.is_set():
-            try:
-                self._send()
-            except headgate.TableDroppedError as error:
-                self.told.append(str(error))
-                self.stop.wait(0.1)
-
-    def _send(self) -> None:
-        with self._hg.table(self._table).channel("c") as channel:
-            n = channel.committed_offset
-            while not self.stop.is_set():
-                n += 1
-                channel.upsert([{"id": f"r{n}", "n": n}])
-                if n % 20 == 0:
-                    channel.flush("queryable")
-                    self.sent.set()
-            channel.flush("queryable")
-            self.last = n
-
-
-@contextmanager
-def producing(hg: headgate.Headgate) -> Iterator[Producer]:
-    producer = Producer(hg, "t")
-    producer.start()
-    assert producer.sent.wait(READY_S), producer.told
-    yield producer
-    producer.sent.clear()
-    assert producer.sent.wait(READY_S), producer.told[-1:]
-    producer.stop.set()
-    producer.join(READY_S)
-    assert producer.last
+BEHIND_S = (0.0, 0.02, 0.1)
+"""Between the beginning of a drop and the kill of its owner, which so meets the drop at different points."""
+DROPPED = headgate.TableDroppedError
 
 
 def test_a_table_that_is_dropped_in_the_middle_of_a_stream_comes_back_and_loses_no_row(tmp_path: Path) -> None:
@@ -81,10 +33,9 @@ def test_a_table_that_is_dropped_in_the_middle_of_a_stream_comes_back_and_loses_
     ):
         table = hg.create_table("t", SCHEMA, key="id", buckets=2)
         table.configure({"hoodie.compact.inline.max.delta.commits": "1"})
-        with producing(hg) as producer:
+        with producing(hg, "t", DROPPED) as producer:
             for _ in range(3):
-                producer.sent.clear()
-                assert producer.sent.wait(READY_S)
+                producer.wait_sent()
                 done = table.drop(grace=WEEK)
                 assert done.at is not None
                 assert done.until is not None
@@ -99,7 +50,7 @@ def test_a_table_that_is_dropped_in_the_middle_of_a_stream_comes_back_and_loses_
                 assert hg.undrop_table("t").info.uuid == table.info.uuid
                 assert hg.dropped_tables() == []
         assert any("brings it back until" in each for each in producer.told)
-        assert sorted(read_by_hudi_rs(tmp_path / "cluster/store/t")["n"].to_pylist()) == list(range(1, producer.last + 1))
+        assert_each_once(tmp_path / "cluster/store/t", producer)
 
 
 @pytest.mark.parametrize("step", ["grace_sent:1", "grace_won:1", "grace_sent:2", "grace_won:2"])
@@ -115,15 +66,15 @@ def test_a_coordinator_that_is_killed_at_a_drop_or_a_return_is_followed_by_one_t
         restart = threading.Thread(
             target=lambda: (cluster.wait_dead("coordinator-1"), cluster.start("coordinator-1")), daemon=True
         )
-        with producing(hg) as producer:
+        with producing(hg, "t", DROPPED) as producer:
             restart.start()
             assert table.drop(grace=WEEK).until
             hg.undrop_table("t")
             restart.join(READY_S)
-        assert sorted(read_by_hudi_rs(tmp_path / "cluster/store/t")["n"].to_pylist()) == list(range(1, producer.last + 1))
+        assert_each_once(tmp_path / "cluster/store/t", producer)
 
 
-@pytest.mark.parametrize("behind_s", [0.0, 0.02, 0.1])
+@pytest.mark.parametrize("behind_s", BEHIND_S)
 def test_a_coordinator_that_is_killed_shortly_behind_a_drop_leaves_a_table_that_comes_back(
     tmp_path: Path, behind_s: float
 ) -> None:
@@ -133,9 +84,8 @@ def test_a_coordinator_that_is_killed_shortly_behind_a_drop_leaves_a_table_that_
         headgate.connect([cluster.address_of(f"coordinator-{n}") for n in (1, 2)], timeout=READY_S, wait=READY_S) as hg,
     ):
         table = hg.create_table("t", SCHEMA, key="id")
-        with producing(hg) as producer:
-            while not (owner := hg.status("t").tables[0].owner):
-                continue
+        with producing(hg, "t", DROPPED) as producer:
+            owner = owner_of(hg, "t")
             dropping = threading.Thread(target=lambda: table.drop(grace=WEEK), daemon=True)
             dropping.start()
             time.sleep(behind_s)
@@ -144,7 +94,7 @@ def test_a_coordinator_that_is_killed_shortly_behind_a_drop_leaves_a_table_that_
             assert not dropping.is_alive()
             cluster.start(owner)
             hg.undrop_table("t")
-        assert sorted(read_by_hudi_rs(tmp_path / "cluster/store/t")["n"].to_pylist()) == list(range(1, producer.last + 1))
+        assert_each_once(tmp_path / "cluster/store/t", producer)
 
 
 def test_when_the_grace_time_is_over_the_owner_deletes_the_files_and_no_others(
@@ -158,10 +108,9 @@ def test_when_the_grace_time_is_over_the_owner_deletes_the_files_and_no_others(
     ):
         table = hg.create_table("t", SCHEMA, key="id")
         with table.channel("c") as channel:
-            channel.upsert([{"id": "a", "n": 1}])
+            channel.upsert([{"id": 1, "n": 1}])
         (store / "t/README").write_text("of somebody else")
-        while not (owner := hg.status("t").tables[0].owner):
-            continue
+        owner = owner_of(hg, "t")
         done = table.drop(grace=timedelta(seconds=4))
         cluster.kill(owner)
         assert read_by_hudi_rs(store / "t")["n"].to_pylist() == [1]
@@ -183,7 +132,7 @@ def test_the_commands_drop_list_bring_back_and_delete(tmp_path: Path, capsys: py
     ):
         at = ["--connect", cluster.address]
         with hg.create_table("t", SCHEMA, key="id").channel("c") as channel:
-            channel.upsert([{"id": "a", "n": 1}])
+            channel.upsert([{"id": 1, "n": 1}])
         assert run(["table", "drop", "t", "--grace", "soon", "--yes", *at]) == 2
         assert run(["table", "drop", "t", "--grace", "1d", "--now", "--yes", *at]) == 2
         assert run(["table", "drop", "t", "--yes", *at]) == 0
