@@ -9,7 +9,7 @@ import pytest
 from headgate_tables import hudi
 from headgate_tables.errors import TableInGraceError
 from support.altered_rows import row
-from support.oracle import Oracle, Row
+from support.oracle import Row
 from support.readers import assert_all_agree
 from support.spark_hudi import SparkTable
 from support.tracked import Tracked
@@ -34,13 +34,6 @@ def tracked(request: pytest.FixtureRequest, tmp_path: Path) -> Tracked:
     return made
 
 
-def forget(tracked: Tracked, gone: list[Row]) -> None:
-    """The oracle without these rows, and without a memory of them: a row that comes later is new, however old it is."""
-    kept = [each for each in tracked.oracle.rows() if each not in gone]
-    tracked.oracle = Oracle(tracked.oracle.key, tracked.oracle.partition, tracked.oracle.ordering)
-    tracked.oracle.upsert(kept)
-
-
 def spark_writes(spark: Any, tracked: Tracked, ts: int) -> None:
     by_spark = SparkTable(
         spark, tracked.path.parent, tracked.path.name, ordering=tracked.oracle.ordering, partition=["part"], options=URL_ENCODE
@@ -54,7 +47,7 @@ def spark_writes(spark: Any, tracked: Tracked, ts: int) -> None:
 def test_an_emptied_table_takes_rows_that_are_older_than_what_it_lost(spark: Any, tracked: Tracked) -> None:
     before, saved = tracked.expected(), tracked.table.savepoint()
     tracked.table.truncate()
-    forget(tracked, tracked.oracle.rows())
+    tracked.oracle.forget()
     assert_all_agree(spark, tracked.path, tracked.expected())
     tracked.upsert(rows(1, KEYS[2:]))
     assert_all_agree(spark, tracked.path, tracked.expected())
@@ -70,7 +63,7 @@ def test_an_emptied_table_takes_rows_that_are_older_than_what_it_lost(spark: Any
 
 def test_a_partition_that_is_emptied_leaves_the_others_as_they_are(spark: Any, tracked: Tracked) -> None:
     tracked.table.delete_partitions(["a"])
-    forget(tracked, [each for each in tracked.oracle.rows() if each["part"] == "a"])
+    tracked.oracle.forget("a")
     assert_all_agree(spark, tracked.path, tracked.expected())
     tracked.upsert(rows(2))
     assert_all_agree(spark, tracked.path, tracked.expected())

@@ -32,6 +32,10 @@ class Oracle:
         """All slices were: what was deleted is forgotten, and an older row that comes later is there (rule DE2)."""
         self._newest = {identity: newest for identity, newest in self._newest.items() if newest[1] is not None}
 
+    def forget(self, *partition: Any) -> None:
+        """The files of a partition, given by its values, are gone, with rows and deletes; without values, those of all."""
+        self._newest = {at: newest for at, newest in self._newest.items() if at[: len(partition)] != partition}
+
     def rows(self) -> list[Row]:
         """The live rows, in no order that means anything."""
         return [row for _, row in self._newest.values() if row is not None]
