@@ -209,6 +209,12 @@ def test_a_table_that_is_not_there_is_told_as_such(program: headgate.Headgate) -
     assert "Create it, or correct the name" in caught.value.fix
 
 
+def send(channel: headgate.Channel) -> None:
+    """This cannot return before the producer hears that its channel was taken over, as a flush of nothing may."""
+    channel.upsert([row("slipped")])
+    channel.flush()
+
+
 def test_a_producer_whose_channel_was_taken_over_is_told_and_its_accepted_rows_stay(
     cluster: Cluster, table: headgate.Table
 ) -> None:
@@ -217,7 +223,7 @@ def test_a_producer_whose_channel_was_taken_over_is_told_and_its_accepted_rows_s
         old.upsert([row("old")]).wait("received")
         with other.table(table.info.name).channel("c") as new:
             assert new.committed_offset == 1
-            for call in (old.flush, lambda: old.upsert([row("slipped")])):
+            for call in (lambda: send(old), old.flush, lambda: old.upsert([row("slipped")])):
                 with pytest.raises(headgate.ChannelTakenOverError, match="newer producer") as caught:
                     call()
                 assert "Stop this producer" in caught.value.fix
