@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate_runtime.lifecycle import ENVIRONMENT
+from headgate_runtime.environment import ENVIRONMENT
 from support.disks import full, read_only, small_disk, until_done
 from support.links import Link, owner_of_port
 from support.moved_clock import move_clock

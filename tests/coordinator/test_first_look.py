@@ -14,7 +14,7 @@ import structlog
 
 from demo.ports import free_port
 from demo.s3_server import moto
-from headgate_runtime.lifecycle import ENVIRONMENT
+from headgate_runtime.environment import ENVIRONMENT
 from support.faulty_proxy import Fault, FaultyProxy, faulty_proxy
 from support.processes import READY_S, Process
 from support.redis_server import start_redis

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from headgate_runtime.lifecycle import ENVIRONMENT
+from headgate_runtime.environment import ENVIRONMENT
 from support.access import write_access
 from support.processes import Process
 from support.running_coordinator import running_coordinator

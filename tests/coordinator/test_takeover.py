@@ -9,7 +9,7 @@ import pytest
 from redis.asyncio import Redis
 
 from demo.ports import free_port
-from headgate_runtime.lifecycle import ENVIRONMENT
+from headgate_runtime.environment import ENVIRONMENT
 from headgate_tables.hudi import open_table
 from support.processes import READY_S, Process
 from support.running_coordinator import FAST, client_of, running_coordinator

@@ -5,7 +5,7 @@ import tomllib
 
 import pytest
 
-from headgate_runtime.lifecycle import ENVIRONMENT
+from headgate_runtime.environment import ENVIRONMENT
 from support.image import DOCKERFILE, ROOT, instructions
 
 FOUND = instructions(DOCKERFILE.read_text())

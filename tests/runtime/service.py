@@ -7,6 +7,7 @@ import os
 import sys
 
 from headgate_runtime import lifecycle, logs
+from headgate_runtime.environment import ENVIRONMENT
 from headgate_runtime.settings import ServiceSettings, load_settings
 
 what = sys.argv[1]
@@ -19,7 +20,7 @@ async def main(drain: asyncio.Event) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(_fail())
     if what == "environment":
-        print(json.dumps({"environment": {name: os.environ[name] for name in lifecycle.ENVIRONMENT}, "pid": os.getpid()}))
+        print(json.dumps({"environment": {name: os.environ[name] for name in ENVIRONMENT}, "pid": os.getpid()}))
     if what == "arrays":
         import pyarrow as pa
 

@@ -9,7 +9,8 @@ import pytest
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, PrivateFormat, load_pem_private_key
 
 from headgate_runtime.certificates import check_certificates
-from headgate_runtime.lifecycle import ENVIRONMENT, StartError
+from headgate_runtime.environment import ENVIRONMENT
+from headgate_runtime.lifecycle import StartError
 from headgate_runtime.settings import ServiceSettings
 from headgate_runtime.world import SystemClock
 from support.certificates import DAY, Authority

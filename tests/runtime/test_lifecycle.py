@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate_runtime.lifecycle import ENVIRONMENT, importing
+from headgate_runtime.environment import ENVIRONMENT
+from headgate_runtime.lifecycle import importing
 from support.processes import READY_S, child_environment
 
 SERVICE = Path(__file__).parent / "service.py"

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Self
 
 from demo.ports import free_port
-from headgate_runtime.lifecycle import ENVIRONMENT
+from headgate_runtime.environment import ENVIRONMENT
 from support.links import ANYBODY, CutKind, Link, owner_of_port
 from support.moved_clock import move_clock
 from support.processes import READY_S, Died, Process

@@ -102,7 +102,7 @@ class _Server:
     """One ``support.fork_server``."""
 
     def __init__(self, modules: Sequence[str], env: Mapping[str, str]) -> None:
-        from headgate_runtime.lifecycle import ENVIRONMENT  # here, since ./task interop has the table library alone
+        from headgate_runtime.environment import ENVIRONMENT  # here, since ./task interop has the table library alone
 
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         command = [sys.executable, "-m", "support.fork_server", str(theirs.fileno()), *modules]

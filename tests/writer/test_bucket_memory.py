@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate_runtime.lifecycle import ENVIRONMENT
+from headgate_runtime.environment import ENVIRONMENT
 from support.measured import measure
 
 pytestmark = pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Keeps pyarrow from importing pandas, which no service uses."""
+"""Keeps pyarrow from importing pandas, which no service uses, and no command but those on Spark."""
 
 import sys
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from types import ModuleType
 class _WithoutPandas(MetaPathFinder):
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> None:  # noqa: ARG002
         if fullname == "pandas":
-            raise ModuleNotFoundError("not used in a service", name=fullname)
+            raise ModuleNotFoundError("Headgate's processes run without it", name=fullname)
 
 
 def run_without_pandas() -> None:

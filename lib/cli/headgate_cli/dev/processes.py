@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from headgate_cli.dev.credentials import DevCredentials
 from headgate_cli.dev.redis import Redis
-from headgate_runtime.lifecycle import ENVIRONMENT
+from headgate_runtime.environment import ENVIRONMENT
 
 
 @dataclass(frozen=True, slots=True)
