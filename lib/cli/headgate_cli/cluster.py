@@ -30,11 +30,11 @@ class Access:
     client_cert: str = ""
     client_key: str = ""
 
-    def connect(self) -> headgate.Headgate:
+    def connect(self) -> "headgate.Headgate":
         """A connection for blocking calls. Raises OSError for a file that cannot be read."""
         return headgate.connect(list(self.addresses), **self._options())
 
-    def connect_async(self) -> headgate.aio.Headgate:
+    def connect_async(self) -> "headgate.aio.Headgate":
         """A connection for asyncio. Raises OSError for a file that cannot be read."""
         return headgate.aio.connect(list(self.addresses), **self._options())
 
@@ -47,7 +47,7 @@ class Access:
             "front": self.front,
         }
 
-    def _tls(self) -> headgate.Tls | None:
+    def _tls(self) -> "headgate.Tls | None":
         if not (self.tls_ca or self.client_cert):
             return None
         return headgate.Tls(ca=self.tls_ca or None, certificate=self.client_cert or None, key=self.client_key or None)
@@ -76,7 +76,7 @@ def _table_names(access: Access) -> list[str]:
 
 class _Options(TypedDict):
     token: str | Path | None
-    tls: headgate.Tls | None
+    tls: "headgate.Tls | None"
     timeout: float
     wait: float
     front: bool

@@ -1,46 +1,47 @@
 """The command ``headgate``. A subcommand is imported when it is called, so that each starts fast."""
 
-import importlib
 import sys
 from collections.abc import Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, version
+from typing import Final
 
 import click
-from click.shell_completion import CompletionItem
 
 from headgate_cli.exits import ExitCode, exit_codes_help
 from headgate_cli.failures import describe_error
+from headgate_cli.lazy_group import LazyGroup, Place
 from headgate_cli.output import Output
+from headgate_runtime.without_pandas import run_without_pandas
 
-_COMMANDS: Mapping[str, str] = {
-    "dev": "headgate_cli.dev.command:dev",
-    "coordinator": "headgate_cli.services:coordinator",
-    "writer": "headgate_cli.services:writer",
-    "compactor": "headgate_cli.services:compactor",
-    "table": "headgate_cli.table.command:table",
-    "load": "headgate_cli.load.command:load",
-    "bulk-load": "headgate_cli.bulk_load.command:bulk_load",
-    "bootstrap": "headgate_cli.bulk_load.bootstrap:bootstrap",
-    "status": "headgate_cli.status.command:status",
-    "verify": "headgate_cli.verify:verify",
-    "compact": "headgate_cli.maintenance.compact:compact",
-    "clean": "headgate_cli.maintenance.clean:clean",
-    "archive": "headgate_cli.maintenance.clean:archive",
-    "savepoint": "headgate_cli.maintenance.savepoint:savepoint",
-    "restore": "headgate_cli.maintenance.savepoint:restore",
-    "configure": "headgate_cli.maintenance.configure:configure",
-    "access": "headgate_cli.access.command:access",
-    "kubernetes": "headgate_cli.kubernetes.command:kubernetes",
-    "completion": "headgate_cli.completion:completion",
-}
+_ON_SPARK: Final = ("bulk-load", "bootstrap")
+"""Commands in which PySpark asks for pandas."""
 
 
 class _ReaderGoneError(Exception):
     """The reader of stdout (head, less) has enough. click would end the program with 1 on a BrokenPipeError."""
 
 
-class _Commands(click.Group):
-    """The subcommands, in the order in which a newcomer needs them."""
+class _Commands(LazyGroup):
+    places: Mapping[str, Place] = {
+        "dev": Place("headgate_cli.dev.command:dev", "Run a cluster on this machine."),
+        "coordinator": Place("headgate_cli.services:coordinator", "Run a coordinator."),
+        "writer": Place("headgate_cli.services:writer", "Run a writer."),
+        "compactor": Place("headgate_cli.services:compactor", "Run a compactor."),
+        "table": Place("headgate_cli.table.command:table", "Create, inspect and read tables."),
+        "load": Place("headgate_cli.load.command:load", "Load files into a table, exactly once."),
+        "bulk-load": Place("headgate_cli.bulk_load.command:bulk_load", "Load what is too big for one process, through Spark."),
+        "bootstrap": Place("headgate_cli.bulk_load.bootstrap:bootstrap", "Copy a table of another kind, through Spark."),
+        "status": Place("headgate_cli.status.command:status", "Show tables, processes and alarms."),
+        "verify": Place("headgate_cli.verify:verify", "Compare a table with its commit log."),
+        "compact": Place("headgate_cli.maintenance.compact:compact", "Merge log files into base files now."),
+        "clean": Place("headgate_cli.maintenance.clean:clean", "Delete replaced file slices now."),
+        "archive": Place("headgate_cli.maintenance.clean:archive", "Move old instants into the history now."),
+        "savepoint": Place("headgate_cli.maintenance.savepoint:savepoint", "Keep the newest commit of a table."),
+        "restore": Place("headgate_cli.maintenance.savepoint:restore", "Take a table back to a savepoint."),
+        "configure": Place("headgate_cli.maintenance.configure:configure", "Show or change settings of a table."),
+        "access": Place("headgate_cli.access.command:access", "Tokens, and who may do what."),
+        "kubernetes": Place("headgate_cli.kubernetes.command:kubernetes", "What the Helm chart's Jobs run."),
+        "completion": Place("headgate_cli.completion:completion", "Print a script for completion in your shell."),
+    }
 
     def invoke(self, ctx: click.Context) -> object:
         try:
@@ -49,21 +50,6 @@ class _Commands(click.Group):
             return found
         except BrokenPipeError as error:
             raise _ReaderGoneError from error
-
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Names alone: their texts would import every command at each Tab."""
-        names = [CompletionItem(name) for name in _COMMANDS if name.startswith(incomplete)]
-        return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        return list(_COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
-        if cmd_name not in _COMMANDS:
-            return None
-        module, _, name = _COMMANDS[cmd_name].partition(":")
-        command: click.Command = getattr(importlib.import_module(module), name)
-        return command
 
 
 @click.group(
@@ -93,6 +79,8 @@ def headgate() -> None:
 
 def _version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
     if asked:
+        from importlib.metadata import PackageNotFoundError, version
+
         try:
             found = version("headgate-cli")
         except PackageNotFoundError:
@@ -120,4 +108,6 @@ def run(arguments: Sequence[str]) -> int:
 
 def main() -> None:
     """The entry point of the installed command."""
+    if not {*_ON_SPARK} & {*sys.argv[1:2]}:
+        run_without_pandas()
     sys.exit(run(sys.argv[1:]))

@@ -19,7 +19,7 @@ from headgate_cli.options import cluster_options, storage_option, storage_settin
 from headgate_cli.output import Output, json_option
 from headgate_cli.reading.options import ReadOptions
 from headgate_cli.reading.sources import FORMATS, TEXT_FORMATS, format_of, open_source
-from headgate_cli.table.command import create_table
+from headgate_cli.table.create import create_table
 
 
 @click.command("load", short_help="Load files into a table, exactly once.")
