@@ -38,7 +38,7 @@ def test_a_rename_whose_owner_is_killed_leaves_one_name_and_every_row_once(tmp_p
         headgate.connect([cluster.address_of(f"coordinator-{n}") for n in (1, 2)], timeout=READY_S, wait=READY_S) as hg,
     ):
         table = hg.create_table(NAMES[0], SCHEMA, key="id")
-        with producing(hg, NAMES[0], headgate.TableRenamedError, then=NAMES[1]) as producer:
+        with producing(hg, NAMES[0], headgate.TableRenamedError, then=NAMES[1:]) as producer:
             owner = owner_of(hg, NAMES[0])
             renaming = in_background(lambda: table.rename(NAMES[1]))
             time.sleep(behind_s)

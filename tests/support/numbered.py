@@ -1,7 +1,7 @@
 """A producer that sends each number once, whatever becomes of its table."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,17 +19,19 @@ _PAUSE_S = 0.1
 
 class NumberedProducer(threading.Thread):
     """Sends rows 1, 2, 3, … through one channel. After an error of the kind ``waits_out`` it opens the channel again, of the
-    table ``then`` if that is given, and goes on behind the committed offset, until ``stop``.
+    next table of ``then`` if there is one, and goes on behind the committed offset, until ``stop``.
 
     ``told``: the texts of these errors. ``sent`` is set whenever more rows are queryable. ``last``: of all, in the end.
     """
 
-    def __init__(self, hg: headgate.Headgate, table: str, waits_out: type[headgate.HeadgateError], then: str = "") -> None:
+    def __init__(
+        self, hg: headgate.Headgate, table: str, waits_out: type[headgate.HeadgateError], then: Sequence[str] = ()
+    ) -> None:
         super().__init__(daemon=True)
         self._hg = hg
         self._table = table
         self._waits_out = waits_out
-        self._then = then
+        self._then = list(then)
         self.told: list[str] = []
         self.sent = threading.Event()
         self.stop = threading.Event()
@@ -41,7 +43,7 @@ class NumberedProducer(threading.Thread):
                 self._send()
             except self._waits_out as error:
                 self.told.append(str(error))
-                self._table = self._then or self._table
+                self._table = self._then.pop(0) if self._then else self._table
                 self.stop.wait(_PAUSE_S)
 
     def _send(self) -> None:
@@ -64,7 +66,7 @@ class NumberedProducer(threading.Thread):
 
 @contextmanager
 def producing(
-    hg: headgate.Headgate, table: str, waits_out: type[headgate.HeadgateError], then: str = ""
+    hg: headgate.Headgate, table: str, waits_out: type[headgate.HeadgateError], then: Sequence[str] = ()
 ) -> Iterator[NumberedProducer]:
     """A producer whose rows flow when the block begins, and again when it has ended."""
     producer = NumberedProducer(hg, table, waits_out, then)
