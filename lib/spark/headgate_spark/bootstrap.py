@@ -109,7 +109,7 @@ def bootstrap(
     Raises TablesError, among them OtherDefinitionError for another table at ``url``, and OptionError when somebody else has
     written partitions there, and when ``df`` changes meanwhile.
     """
-    rows = without_hudis_columns(df)
+    rows = _without_hudis_columns(df)
     with create_table(
         url,
         arrow_schema_of(rows.schema),
@@ -121,13 +121,13 @@ def bootstrap(
         exist_ok=True,
         storage_options=storage_options,
     ) as table:
-        plan = plan_copy(rows, table, step_rows)
+        plan = _plan_copy(rows, table, step_rows)
         if planned is not None:
             planned(plan)
-        return copy_steps(rows, table, plan, tasks, storage_options, progress)
+        return _copy_steps(rows, table, plan, tasks, storage_options, progress)
 
 
-def plan_copy(rows: DataFrame, table: Table, step_rows: int) -> CopyPlan:
+def _plan_copy(rows: DataFrame, table: Table, step_rows: int) -> CopyPlan:
     """Counts the rows of each partition of the source in a job. Raises OptionError when others have written to the table."""
     there, definition = _partitions_there(table), definition_of(table)
     missing = [part for part in _parts_of(_counts(rows, definition.partition_by), definition) if part.path not in there]
@@ -136,12 +136,13 @@ def plan_copy(rows: DataFrame, table: Table, step_rows: int) -> CopyPlan:
 
 def plan_new_copy(df: DataFrame, partition_by: Sequence[str], step_rows: int = STEP_ROWS) -> CopyPlan:
     """What ``bootstrap`` with these arguments would do for a table that is not there yet."""
+    rows = _without_hudis_columns(df)
     return CopyPlan(
-        steps_of([SourcePartition(repr(values), rows, [values]) for values, rows in _counts(df, partition_by)], step_rows), 0
+        steps_of([SourcePartition(repr(values), count, [values]) for values, count in _counts(rows, partition_by)], step_rows), 0
     )
 
 
-def copy_steps(
+def _copy_steps(
     rows: DataFrame,
     table: Table,
     plan: CopyPlan,
@@ -150,7 +151,8 @@ def copy_steps(
     progress: Callable[[Written], object] | None,
 ) -> Copied:
     """Runs the loads of a plan."""
-    columns, done, total = definition_of(table).partition_by, Copied(skipped=plan.skipped), _Total(progress)
+    columns, done = definition_of(table).partition_by, Copied(skipped=plan.skipped)
+    total = _Total(progress) if progress is not None else None
     for step in plan.steps:
         there = done.skipped + done.partitions
         commit = run_load(
@@ -159,16 +161,17 @@ def copy_steps(
             "insert_overwrite" if there else "into_empty",
             tasks=tasks,
             storage_options=storage_options,
-            progress=total.add if progress is not None else None,
+            progress=total.add if total else None,
             channels={_CHANNEL: ChannelRecord(0, there + len(step), "", System.real().clock.now_ms())},
             counted=sum(part.rows for part in step),
         )
-        total.end_step()
+        if total:
+            total.end_step()
         done = done.plus(len(step), commit)
     return done
 
 
-def without_hudis_columns(df: DataFrame) -> DataFrame:
+def _without_hudis_columns(df: DataFrame) -> DataFrame:
     """Those with which Hudi begins a row tell of the files that it read. A row that is marked as deleted is none."""
     if _DELETED in df.columns:
         df = df.where(~functions.coalesce(functions.col(_DELETED), functions.lit(False)))
@@ -178,14 +181,13 @@ def without_hudis_columns(df: DataFrame) -> DataFrame:
 class _Total:
     """What all steps have written, of which each counts from 0."""
 
-    def __init__(self, progress: Callable[[Written], object] | None) -> None:
+    def __init__(self, progress: Callable[[Written], object]) -> None:
         self._progress = progress
         self._ended = self._now = Written()
 
     def add(self, of_step: Written) -> None:
         self._now = self._ended + of_step
-        if self._progress is not None:
-            self._progress(self._now)
+        self._progress(self._now)
 
     def end_step(self) -> None:
         self._ended = self._now
@@ -205,8 +207,8 @@ def _partitions_there(table: Table) -> set[str]:
 
 def _counts(rows: DataFrame, columns: Sequence[str]) -> list[Count]:
     """Of each combination of values that occurs."""
-    found = rows.groupBy(*(f"`{name}`" for name in columns)).count().collect()
-    return [(tuple(row)[:-1], int(tuple(row)[-1])) for row in found if tuple(row)[-1]]
+    found = map(tuple, rows.groupBy(*(f"`{name}`" for name in columns)).count().collect())
+    return [(tuple(values), int(count)) for *values, count in found if count]
 
 
 def _parts_of(counts: Sequence[Count], definition: Definition) -> list[SourcePartition]:
