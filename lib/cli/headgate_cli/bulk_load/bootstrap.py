@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
 from headgate_cli.bulk_load import session
+from headgate_cli.bulk_load.options import SparkOptions, spark_options
 from headgate_cli.maintenance.progress import WorkBar
 from headgate_cli.options import names, storage_option, storage_settings
 from headgate_cli.output import Output, json_option, size
@@ -19,23 +20,20 @@ if TYPE_CHECKING:
     from headgate_spark import Copied, Written
     from headgate_spark.bootstrap import CopyPlan
 
+_AGAIN = "Steps that were committed stay. Remove the cause, and run the same command again: it copies what is not there yet."
 _STEP_ROWS = 100_000_000
 """headgate_spark.bootstrap.STEP_ROWS, which --help shows without PySpark."""
 
 
-class BootstrapOptions(TypedDict):
+class BootstrapOptions(SparkOptions):
     """Options of ``headgate bootstrap`` by click's names."""
 
     kind: str
-    reading: tuple[str, ...]
     key: str
     ordering: str
     partition_by: str
     buckets: int
     step_rows: int
-    tasks: int | None
-    master: str
-    conf: tuple[str, ...]
     plan_only: bool
 
 
@@ -49,7 +47,6 @@ class BootstrapOptions(TypedDict):
     show_default=True,
     help="parquet, orc, hudi, delta, iceberg, any that Spark reads.",
 )
-@click.option("--option", "reading", multiple=True, metavar="NAME=VALUE", help="Option of Spark's reader; may be repeated.")
 @click.option("--key", required=True, help="Columns of the record key, column,…")
 @click.option("--ordering", default="", help="Column whose larger value wins. [the later write wins]")
 @click.option("--partition-by", default="", help="Columns that name the folders, column,…")
@@ -61,9 +58,7 @@ class BootstrapOptions(TypedDict):
     type=click.IntRange(1),
     help="Rows of one commit, of whole partitions. Fewer: less is repeated after a failure, and more commits.",
 )
-@click.option("--tasks", type=click.IntRange(1), help="Tasks that write. [a bucket each, or spark.sql.shuffle.partitions]")
-@click.option("--master", default="local[*]", show_default=True, metavar="URL", help="Spark's master: spark://…, k8s://…, yarn.")
-@click.option("--conf", multiple=True, metavar="NAME=VALUE", help="Setting of Spark; may be repeated.")
+@spark_options
 @click.option("--plan-only", is_flag=True, help="Count rows and partitions of SOURCE; change nothing.")
 @storage_option
 @json_option
@@ -91,9 +86,9 @@ def bootstrap(output: Output, /, source: str, url: str, storage: tuple[str, ...]
 
     With --json: lines with "event": "planned", "progress" (sums of the tasks that have ended) and "copied".
     """  # noqa: D301 - click wants the backspace
-    session.check_installed("a copy")
+    session.check_installed("a copy", "A Hudi table may need none: `headgate table adopt`.")
     reading, conf = session.pairs("--option", options["reading"]), session.pairs("--conf", options["conf"])
-    with session.spark_session(options["master"], conf) as spark, session.spark_errors():
+    with session.spark_session(options["master"], conf) as spark, session.spark_errors(_AGAIN):
         rows = session.read_table(spark, source, options["kind"], reading)
         if options["plan_only"]:
             _plan(output, rows, options)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Literal, TypedDict, Unpack, get_args
+from typing import TYPE_CHECKING, Literal, Unpack, get_args
 
 import click
 
 from headgate_cli.bulk_load import session
+from headgate_cli.bulk_load.options import SparkOptions, spark_options
 from headgate_cli.cluster import Access
 from headgate_cli.maintenance.progress import WorkBar
 from headgate_cli.options import cluster_options, storage_option
@@ -21,18 +22,15 @@ if TYPE_CHECKING:
     from headgate_spark import LoadPlan, Written
     from headgate_tables.face.results import CommitResult
 
+_AGAIN = "Nothing was loaded. Remove the cause, and run the same command again."
 _MODES = (*(mode for mode in get_args(LoadMode) if mode != "delete_partition"), "upsert")
 
 
-class BulkLoadOptions(TypedDict):
+class BulkLoadOptions(SparkOptions):
     """Options of ``headgate bulk-load`` by click's names."""
 
     kind: str | None
-    reading: tuple[str, ...]
     mode: LoadMode | Literal["upsert"]
-    tasks: int | None
-    master: str
-    conf: tuple[str, ...]
     plan_only: bool
     take_over: bool
 
@@ -43,11 +41,8 @@ class BulkLoadOptions(TypedDict):
 @click.option(
     "--format", "kind", help=f"Of SOURCE: {', '.join(session.FORMATS)}, or any that Spark reads. [by suffix, or parquet]"
 )
-@click.option("--option", "reading", multiple=True, metavar="NAME=VALUE", help="Option of Spark's reader; may be repeated.")
 @click.option("--mode", type=click.Choice(_MODES), default="into_empty", show_default=True, help="What happens to present rows.")
-@click.option("--tasks", type=click.IntRange(1), help="Tasks that write. [a bucket each, or spark.sql.shuffle.partitions]")
-@click.option("--master", default="local[*]", show_default=True, metavar="URL", help="Spark's master: spark://…, k8s://…, yarn.")
-@click.option("--conf", multiple=True, metavar="NAME=VALUE", help="Setting of Spark; may be repeated.")
+@spark_options
 @click.option("--plan-only", is_flag=True, help="Show files, bytes and tasks; change nothing.")
 @take_over_option
 @storage_option
@@ -94,7 +89,7 @@ def bulk_load(
 
     With --json: lines with "event": "planned", "progress" (sums of the tasks that have ended) and "loaded".
     """  # noqa: D301 - click wants the backspace
-    session.check_installed("a bulk load")
+    session.check_installed("a bulk load", "Files that one process can read: `headgate load`.")
     _load(output, sources, locate_table(table_name, access, storage), options)
 
 
@@ -104,14 +99,14 @@ def _load(output: Output, sources: Sequence[str], location: Location, options: B
 
     reading, conf = session.pairs("--option", options["reading"]), session.pairs("--conf", options["conf"])
     with open_unowned(location, take_over=options["take_over"]) as table, session.spark_session(options["master"], conf) as spark:
-        with session.spark_errors():
+        with session.spark_errors(_AGAIN):
             kind, schema = options["kind"] or session.format_of(sources), definition_of(table).schema
             rows = session.read_source(spark, sources, kind, reading, schema)
             plan = plan_load(rows, table, options["mode"], options["tasks"])
         _show_plan(output, plan)
         if options["plan_only"]:
             return
-        with WorkBar(output, "loading") as bar, session.spark_errors():
+        with WorkBar(output, "loading") as bar, session.spark_errors(_AGAIN):
             done = run_load(
                 rows,
                 table,

@@ -26,14 +26,14 @@ _STRICT: Mapping[str, Mapping[str, str]] = {
 """Spark's own defaults make null of a value that it cannot read, and give a CSV's columns to the table's by position."""
 
 
-def check_installed(what: str) -> None:
-    """Raises CommandError without PySpark or headgate-spark. ``what``: as "a bulk load"."""
+def check_installed(what: str, instead: str) -> None:
+    """Raises CommandError without PySpark. ``what``: as "a bulk load". ``instead``: a way without Spark, as a sentence."""
     try:
         import pyspark
     except ImportError as error:
         raise CommandError(
             f"{what} runs on Spark, and {error.name or 'pyspark'} is not installed here",
-            fix="pip install 'headgate-cli[spark]' (it needs Java 17, too). Files that one process can read: `headgate load`.",
+            fix=f"pip install 'headgate-cli[spark]' (it needs Java 17, too). {instead}",
             code=ExitCode.OPERATOR,
             kind="SparkMissing",
         ) from error
@@ -107,8 +107,8 @@ def format_of(sources: Sequence[str]) -> str:
 
 
 @contextlib.contextmanager
-def spark_errors() -> Iterator[None]:
-    """Raises CommandError for what Spark raises; errors of the table library pass."""
+def spark_errors(fix: str) -> Iterator[None]:
+    """Raises CommandError for what Spark raises; errors of the table library pass. ``fix``: what to do when a job fails."""
     from pyspark.errors import AnalysisException
 
     try:
@@ -125,7 +125,7 @@ def spark_errors() -> Iterator[None]:
             raise
         raise CommandError(
             f"Spark failed: {_cause(error)}",
-            fix="Nothing was loaded. Remove the cause, and run the same command again.",
+            fix=fix,
             code=ExitCode.OPERATOR,
             kind="SparkFailed",
         ) from error

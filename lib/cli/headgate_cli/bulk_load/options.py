@@ -1,0 +1,34 @@
+"""Options of commands that run on Spark."""
+
+from collections.abc import Callable
+from typing import TypedDict, TypeVar
+
+import click
+
+_Command = TypeVar("_Command", bound=Callable[..., object])
+
+
+class SparkOptions(TypedDict):
+    """What ``spark_options`` gives a command, by click's names."""
+
+    reading: tuple[str, ...]
+    tasks: int | None
+    master: str
+    conf: tuple[str, ...]
+
+
+def spark_options(command: _Command) -> _Command:
+    """Options of Spark's reader, of its tasks and of its session."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+_OPTIONS = (
+    click.option("--option", "reading", multiple=True, metavar="NAME=VALUE", help="Option of Spark's reader; may be repeated."),
+    click.option("--tasks", type=click.IntRange(1), help="Tasks that write. [a bucket each, or spark.sql.shuffle.partitions]"),
+    click.option(
+        "--master", default="local[*]", show_default=True, metavar="URL", help="Spark's master: spark://…, k8s://…, yarn."
+    ),
+    click.option("--conf", multiple=True, metavar="NAME=VALUE", help="Setting of Spark; may be repeated."),
+)
