@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -197,3 +198,21 @@ def test_a_schema_file_that_makes_no_sense_is_refused(text: str, tmp_path: Path)
     with pytest.raises(CommandError) as refused:
         schema_of_file(path)
     assert refused.value.code is ExitCode.FIX_CALL
+
+
+@pytest.mark.parametrize(
+    ("command", "instead"),
+    [
+        (["bulk-load", "rows.parquet", "--table", "./t"], "headgate load"),
+        (["bootstrap", "old", "--table", "./t", "--key", "k"], "adopt"),
+    ],
+)
+def test_without_spark_a_command_says_how_to_get_it_and_what_does_without(
+    command: list[str], instead: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    assert run([*command, "--json"]) == ExitCode.OPERATOR
+    error = json.loads(capsys.readouterr().err)["error"]
+    assert error["kind"] == "SparkMissing"
+    assert "pip install 'headgate-cli[spark]'" in error["fix"]
+    assert instead in error["fix"]

@@ -11,9 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from headgate_cli.bulk_load import bootstrap as command
 from headgate_cli.exits import ExitCode
 from headgate_spark import Copied, Written, bootstrap
-from headgate_spark.bootstrap import CopyPlan
+from headgate_spark.bootstrap import STEP_ROWS, CopyPlan, plan_new_copy
 from headgate_tables import hudi
 from headgate_tables.errors import OptionError, OtherDefinitionError, TablesError
 from support import golden
@@ -168,6 +169,25 @@ def test_a_command_copies_shows_its_progress_and_goes_on(headgate: Any, spark: A
     assert_same_rows(read_by_us(tmp_path / "t"), expected(SOURCE), "ours")
     code, events, _ = headgate(*arguments)
     assert (code, events["copied"][0]["commits"], events["copied"][0]["skipped"]) == (ExitCode.OK, 0, PARTITIONS)
+
+
+def test_a_plan_leaves_out_rows_that_are_marked_as_deleted(spark: Any) -> None:
+    marked = spark.range(10).selectExpr("id", "id % 2 AS part", "CASE WHEN id < 4 THEN true END AS _hoodie_is_deleted")
+    plan = plan_new_copy(marked, ["part"])
+    assert (plan.partitions, plan.rows) == (2, 6)
+
+
+def test_a_command_whose_job_fails_says_that_committed_steps_stay(headgate: Any, tmp_path: Path, source: str) -> None:
+    (Path(source) / "3.parquet").write_bytes(b"not a Parquet file")
+    code, _, error = headgate("bootstrap", source, "--table", str(tmp_path / "t"), "--key", "id")
+    assert code == ExitCode.OPERATOR
+    assert "Parquet" in error["message"]
+    assert error["fix"].startswith("Steps that were committed stay.")
+
+
+def test_the_help_shows_the_librarys_own_default_of_a_step() -> None:
+    (option,) = (each for each in command.bootstrap.params if each.name == "step_rows")
+    assert option.default == STEP_ROWS
 
 
 def test_a_command_refuses_text_which_has_no_types(headgate: Any, tmp_path: Path) -> None:
