@@ -14,9 +14,10 @@ import click
 
 from headgate.profiles import state_folder
 from headgate_cli.dev.credentials import credentials_in, published
+from headgate_cli.dev.forking import ForkingStarter
 from headgate_cli.dev.others import Running, alone, port_taken
 from headgate_cli.dev.private import PrivateFolder
-from headgate_cli.dev.processes import Cluster, redis_process, service_processes
+from headgate_cli.dev.processes import SERVICE_MODULES, Cluster, redis_process, service_processes
 from headgate_cli.dev.redis import find_redis, prepare_redis
 from headgate_cli.dev.supervisor import EventFields, Supervisor, exit_text
 from headgate_cli.output import Output, json_option
@@ -85,17 +86,20 @@ def dev(output: Output, /, store: str, logs: Path | None, verbose: bool, grace: 
     url = store if _SCHEME.match(store) else Path(store).absolute().as_uri()
     with alone(state, Running.here(options["port"], options["coordinators"], url)) as private:
         _check_free(options["port"], options["coordinators"], state)
-        cluster = _cluster(private, url, **options)
-        with published(cluster.credentials.profile, cluster.ports, state):
-            _run_logged(output, cluster, logs, verbose, grace)
+        with ForkingStarter(SERVICE_MODULES) as starter:  # first, since it imports meanwhile
+            cluster = _cluster(private, url, **options)
+            with published(cluster.credentials.profile, cluster.ports, state):
+                _run_logged(output, cluster, starter, logs, verbose, grace)
 
 
-def _run_logged(output: Output, cluster: Cluster, logs: Path | None, verbose: bool, grace: float) -> None:
+def _run_logged(
+    output: Output, cluster: Cluster, starter: ForkingStarter, logs: Path | None, verbose: bool, grace: float
+) -> None:
     folder = None if verbose else logs or _log_folder(cluster.store)
     if folder:
         folder.mkdir(parents=True, exist_ok=True)
     printer = _EventPrinter(output, cluster, folder)
-    supervisor = Supervisor(printer.event, folder, grace)
+    supervisor = Supervisor(printer.event, starter, folder, grace)
     asyncio.run(_run(supervisor, cluster, printer))
 
 

@@ -25,6 +25,16 @@ class ProcessSpec:
     served_address: Callable[[str], str | None]
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
 
+    @property
+    def module(self) -> str | None:
+        """The Python module that it runs as a program, if it does."""
+        return self.argv[2] if self.argv[:2] == [sys.executable, "-m"] else None
+
+    @property
+    def arguments(self) -> Sequence[str]:
+        """Of the module."""
+        return self.argv[3:]
+
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
@@ -50,6 +60,14 @@ class Cluster:
 
 
 WORKERS, COORDINATORS, REDIS = 0, 1, 2
+
+SERVICE_MODULES = (
+    "headgate_runtime.logs",
+    "headgate_coordinator.service",
+    "headgate_writer.process",
+    "headgate_compactor.process",
+)
+"""What the services import until they serve."""
 
 
 def redis_process(redis: Redis) -> ProcessSpec:

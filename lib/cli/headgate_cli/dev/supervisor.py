@@ -1,10 +1,7 @@
 """Keeps the processes of one cluster alive, reports their events, and stops them in order."""
 
 import asyncio
-import ctypes
-import os
 import signal
-import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +9,7 @@ from typing import TypedDict
 
 from headgate_cli.dev.processes import ProcessSpec
 from headgate_cli.dev.restarts import Restarts
+from headgate_cli.dev.starting import StartedProcess, Starter
 from headgate_cli.exits import ExitCode
 from headgate_cli.failures import CommandError
 
@@ -30,9 +28,6 @@ class EventFields(TypedDict, total=False):
 OnEvent = Callable[[str, EventFields], None]
 """Called with an event's name and its fields."""
 
-_PR_SET_PDEATHSIG = 1
-_LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
-
 
 @dataclass(slots=True)
 class _Supervised:
@@ -43,14 +38,15 @@ class _Supervised:
     served: asyncio.Event = field(default_factory=asyncio.Event)
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     address: str = ""
-    process: asyncio.subprocess.Process | None = None
+    process: StartedProcess | None = None
 
 
 class Supervisor:
     """``logs``: folder with one log file a process; None: logs go to stderr. ``grace_s``: how long a process may drain."""
 
-    def __init__(self, on_event: OnEvent, logs: Path | None, grace_s: float) -> None:
+    def __init__(self, on_event: OnEvent, starter: Starter, logs: Path | None, grace_s: float) -> None:
         self._on_event = on_event
+        self._starter = starter
         self._logs = logs
         self._grace_s = grace_s
         self._supervised: list[_Supervised] = []
@@ -126,15 +122,7 @@ class Supervisor:
         spec = supervised.spec
         log = (self._logs / f"{spec.name}.log").open("ab") if self._logs else None
         try:
-            process = supervised.process = await asyncio.create_subprocess_exec(
-                *spec.argv,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=log,
-                env=os.environ | spec.environment,
-                start_new_session=True,  # the terminal's Ctrl-C must reach the supervisor alone, which stops in order
-                preexec_fn=_die_with_parent,
-            )
+            process = supervised.process = await self._starter.start(spec, log)
         finally:
             if log:
                 log.close()
@@ -147,7 +135,7 @@ class Supervisor:
             await listening
         return code
 
-    async def _listen(self, supervised: _Supervised, process: asyncio.subprocess.Process) -> None:
+    async def _listen(self, supervised: _Supervised, process: StartedProcess) -> None:
         log = (self._logs / f"{supervised.spec.name}.log").open("ab", buffering=0) if self._logs else None
         try:
             async for line in _stdout(process):
@@ -162,7 +150,7 @@ class Supervisor:
             if log:
                 log.close()
 
-    async def _stop_when_asked(self, supervised: _Supervised, process: asyncio.subprocess.Process) -> None:
+    async def _stop_when_asked(self, supervised: _Supervised, process: StartedProcess) -> None:
         await supervised.stop.wait()
         process.send_signal(signal.SIGTERM)
         if not await _within(self._grace_s, process.wait()):
@@ -185,13 +173,7 @@ def exit_text(code: int) -> str:
     return signal.Signals(-code).name if code < 0 else f"exit code {code}"
 
 
-def _die_with_parent() -> None:
-    """Lets a killed supervisor leave no orphans, on Linux. The setting survives exec."""
-    if _LIBC is not None:
-        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-
-
-def _stdout(process: asyncio.subprocess.Process) -> asyncio.StreamReader:
+def _stdout(process: StartedProcess) -> asyncio.StreamReader:
     if process.stdout is None:
         raise RuntimeError("started without a pipe")
     return process.stdout

@@ -1,0 +1,123 @@
+"""``python -m headgate_cli.dev.fork_server SOCKET MODULE…``: imports the modules once, then forks the processes of a cluster.
+
+A request is one packet: JSON ``{"module", "arguments", "environment"}`` with two descriptors, the process's stdout and stderr.
+The answer is ``{"pid"}``; when the process has ended, ``{"pid", "exit"}`` follows. The server ends with the other end of its
+socket, and its processes get SIGTERM when it ends.
+
+It forks without running threads of Python's: importing gRPC and Arrow starts none.
+"""
+
+import ctypes
+import importlib
+import json
+import os
+import runpy
+import select
+import signal
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import FrameType
+from typing import Final
+
+from headgate_runtime.lifecycle import importing
+
+_REQUEST_BYTES: Final = 1 << 16
+"""Most of a packet. Arguments and the variables that a process gets besides the server's own are some hundred bytes."""
+_PR_SET_PDEATHSIG: Final = 1
+_PR_SET_NAME: Final = 15
+
+
+@dataclass(frozen=True, slots=True)
+class ForkRequest:
+    """``arguments``: behind ``python -m module``. ``environment``: what is set besides the server's own."""
+
+    module: str
+    arguments: Sequence[str]
+    environment: Mapping[str, str]
+
+
+def main() -> None:
+    """Serves; in a forked process, runs what was asked for instead."""
+    door = socket.socket(fileno=int(sys.argv[1]))
+    with importing():
+        for module in sys.argv[2:]:
+            importlib.import_module(module)
+    request = _serve(door)
+    if request is not None:
+        _run(request)
+
+
+def _serve(door: socket.socket) -> ForkRequest | None:
+    """Until the socket ends (None); in a forked process: what it was asked to be."""
+    ended, woken = os.pipe()
+    os.set_blocking(woken, False)
+    signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, _wake)
+    while True:
+        readable, _, _ = select.select([door.fileno(), ended], [], [])
+        if ended in readable:
+            os.read(ended, 4096)
+            _report_ended(door)
+        if door.fileno() not in readable:
+            continue
+        message, outputs, _, _ = socket.recv_fds(door, _REQUEST_BYTES, 2)
+        if not message:
+            return None
+        server = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            for descriptor in (ended, woken):
+                os.close(descriptor)
+            door.close()
+            request = ForkRequest(**json.loads(message))
+            _settle(request, outputs, server)
+            return request
+        for descriptor in outputs:
+            os.close(descriptor)
+        door.send(json.dumps({"pid": pid}).encode())
+
+
+def _wake(number: int, frame: FrameType | None) -> None:
+    """Does nothing, but is no SIG_DFL, with which the signal would not be written to the pipe."""
+
+
+def _report_ended(door: socket.socket) -> None:
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if pid == 0:
+            return
+        door.send(json.dumps({"pid": pid, "exit": os.waitstatus_to_exitcode(status)}).encode())
+
+
+def _settle(request: ForkRequest, outputs: Sequence[int], server: int) -> None:
+    """Gives the process its outputs, a name for ``top``, and a session of its own, because the terminal's Ctrl-C must reach the
+    supervisor alone.
+    """
+    os.setsid()
+    libc = ctypes.CDLL(None)
+    libc.prctl(_PR_SET_NAME, request.module.encode())
+    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != server:
+        os._exit(1)  # the server ended before the signal was set
+    for standard, output in zip((1, 2), outputs, strict=True):
+        os.dup2(output, standard)
+        os.close(output)
+
+
+def _run(request: ForkRequest) -> None:
+    """As ``python -m`` would, in this interpreter."""
+    os.environ.update(request.environment)
+    sys.argv = [request.module, *request.arguments]
+    sys.orig_argv = [sys.executable, "-m", *sys.argv]
+    runpy.run_module(request.module, run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    main()
