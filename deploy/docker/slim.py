@@ -27,6 +27,10 @@ OURS = (
 )
 IMPORTED_LATE = ("polars", "pyarrow.dataset")
 """By functions of ours, when they are called."""
+NOT_IMPORTED = (
+    "headgate_cli.__main__",  # runs the command
+    "headgate_compactor.on_spark",  # wants PySpark, which the image lacks
+)
 UNUSED = (
     "**/tests",
     "**/*.pxd",
@@ -79,12 +83,12 @@ def strip_symbols(site: Path) -> None:
 
 
 def modules() -> list[str]:
-    """All of ours."""
+    """All of ours that can be imported in the image."""
     found = [*OURS]
     for name in OURS:
         package = importlib.import_module(name)
         found += [module.name for module in pkgutil.walk_packages(package.__path__, f"{name}.")]
-    return [name for name in found if name != "headgate_cli.__main__"]  # which runs the command
+    return [name for name in found if name not in NOT_IMPORTED]
 
 
 def compile_imported() -> None:

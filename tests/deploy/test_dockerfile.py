@@ -1,6 +1,8 @@
 """deploy/docker/Dockerfile as a text: what a build would not show. Needs no builder."""
 
 import json
+import subprocess
+import sys
 import tomllib
 
 import pytest
@@ -54,3 +56,17 @@ def test_the_version_is_that_of_the_packages() -> None:
 def test_settings_of_malloc_are_those_for_which_a_service_would_start_itself_again() -> None:
     [line] = [rest for rest in arguments("ENV") if "MALLOC_ARENA_MAX" in rest]
     assert dict(pair.split("=") for pair in line.split()) == ENVIRONMENT
+
+
+def test_all_that_the_build_imports_can_be_imported_without_pyspark() -> None:
+    """Of the environment here, which has more than the image's: the tests' own packages."""
+    without = (
+        "import importlib, runpy, sys\n"
+        "sys.modules.update(dict.fromkeys(['pyspark', 'py4j', 'headgate_spark']))\n"
+        "for name in runpy.run_path('deploy/docker/slim.py')['modules']():\n"
+        "    importlib.import_module(name)\n"
+        "print(len(sys.modules))\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", without], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert int(ended.stdout) > 500
