@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterator
 import structlog
 
 from headgate_runtime.environment import ENVIRONMENT
-from headgate_runtime.without_pandas import run_without_pandas
+from headgate_runtime.unneeded import run_without_pandas
 
 _log = structlog.get_logger()
 
