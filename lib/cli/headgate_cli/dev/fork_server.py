@@ -4,7 +4,7 @@ A request is one packet: JSON ``{"module", "arguments", "environment"}`` with tw
 The answer is ``{"pid"}``; when the process has ended, ``{"pid", "exit"}`` follows. The server ends with the other end of its
 socket, and its processes get SIGTERM when it ends.
 
-It forks without running threads of Python's: importing gRPC and Arrow starts none.
+It forks without other threads of Python's: what services import starts none.
 """
 
 import ctypes
@@ -16,6 +16,7 @@ import select
 import signal
 import socket
 import sys
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import FrameType
@@ -69,7 +70,7 @@ def _serve(door: socket.socket) -> ForkRequest | None:
         if not message:
             return None
         server = os.getpid()
-        pid = os.fork()
+        pid = _fork()
         if pid == 0:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -82,6 +83,13 @@ def _serve(door: socket.socket) -> ForkRequest | None:
         for descriptor in outputs:
             os.close(descriptor)
         door.send(json.dumps({"pid": pid}).encode())
+
+
+def _fork() -> int:
+    with warnings.catch_warnings():
+        # From 3.12 on Python warns of any thread. The one here is jemalloc's, of Arrow, which has fork handlers of its own.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return os.fork()
 
 
 def _wake(number: int, frame: FrameType | None) -> None:

@@ -19,6 +19,7 @@ from headgate_runtime.environment import ENVIRONMENT
 
 _SERVER: Final = "headgate_cli.dev.fork_server"
 _ANSWER_BYTES: Final = 1 << 10
+_STDERR: Final = 2
 
 
 class ForkingStarter:
@@ -133,7 +134,7 @@ class _ForkServer:
         read, write = os.pipe()
         pipe, stdout = os.fdopen(read, "rb", buffering=0), asyncio.StreamReader()
         try:
-            outputs = [write, log.fileno() if log else sys.stderr.fileno()]
+            outputs = [write, log.fileno() if log else _STDERR]
             socket.send_fds(self._socket, [json.dumps(request).encode()], outputs)
         except OSError:
             pipe.close()
@@ -146,6 +147,8 @@ class _ForkServer:
         self._running[process.pid] = process
         if (code := self._codes.pop(process.pid, None)) is not None:
             self._running.pop(process.pid).end(code)
+        elif self.ended:
+            self._running.pop(process.pid).end_unseen()
         return process
 
     def _receive(self) -> None:
@@ -157,7 +160,9 @@ class _ForkServer:
             return self._end()
         said = json.loads(message)
         if "exit" not in said:
-            self._asked.popleft().set_result(said["pid"])
+            answer = self._asked.popleft()
+            if not answer.cancelled():  # else nobody waits: the process ends with the server
+                answer.set_result(said["pid"])
         elif (process := self._running.pop(said["pid"], None)) is not None:
             process.end(said["exit"])
         else:
@@ -168,7 +173,8 @@ class _ForkServer:
         self.ended = True
         asyncio.get_running_loop().remove_reader(self._socket)
         for answer in self._asked:
-            answer.set_exception(ConnectionResetError("the fork server ended"))
+            if not answer.cancelled():
+                answer.set_exception(ConnectionResetError("the fork server ended"))
         for process in self._running.values():
             process.end_unseen()
         self._asked.clear()
