@@ -33,9 +33,8 @@ def count(url: str, condition: str, log: Path) -> int:
 
 
 def _lines(arguments: Sequence[str], log: Path) -> list[dict[str, Any]]:
-    environment = {**os.environ, "PYSPARK_PYTHON": _PYTHON}
     with log.open("ab") as errors:
-        done = subprocess.run([_PYTHON, *arguments], stdout=subprocess.PIPE, stderr=errors, env=environment, check=False)
+        done = subprocess.run([_PYTHON, *arguments], stdout=subprocess.PIPE, stderr=errors, check=False)
     if done.returncode:
         raise SystemExit(f"Spark's job failed ({done.returncode}); {log} has what it said.")
     return [json.loads(line) for line in done.stdout.splitlines()]

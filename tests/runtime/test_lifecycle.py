@@ -129,3 +129,10 @@ def test_no_cycles_are_looked_for_during_imports_nor_later_in_what_they_made() -
         assert gc.get_freeze_count() > before
     finally:
         gc.unfreeze()
+
+
+@pytest.mark.parametrize("module", ["headgate_runtime.logs", "headgate_runtime.lifecycle", "headgate_coordinator.__main__"])
+def test_a_service_imports_no_rich_and_other_programs_still_can(module: str) -> None:
+    program = f"import sys, {module}; assert 'structlog' in sys.modules; print('rich' in sys.modules); import rich"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.returncode) == ("False\n", 0), done.stderr

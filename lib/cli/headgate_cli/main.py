@@ -10,7 +10,7 @@ from headgate_cli.exits import ExitCode, exit_codes_help
 from headgate_cli.failures import describe_error
 from headgate_cli.lazy_group import LazyGroup, Place
 from headgate_cli.output import Output
-from headgate_runtime.unneeded import run_without_pandas
+from headgate_runtime.without_pandas import run_without_pandas
 
 _ON_SPARK: Final = ("bulk-load", "bootstrap")
 """Commands in which PySpark asks for pandas."""

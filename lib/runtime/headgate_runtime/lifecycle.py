@@ -9,10 +9,11 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 
+from headgate_runtime import plain_structlog  # isort: skip  # noqa: F401 - before structlog
 import structlog
 
 from headgate_runtime.environment import ENVIRONMENT
-from headgate_runtime.unneeded import run_without_pandas
+from headgate_runtime.without_pandas import run_without_pandas
 
 _log = structlog.get_logger()
 

@@ -3,6 +3,7 @@
 import logging
 import sys
 
+from headgate_runtime import plain_structlog  # isort: skip  # noqa: F401 - before structlog
 import structlog
 from structlog.typing import EventDict, Processor
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Final
 
-from headgate_runtime.unneeded import run_without_rich
+from headgate_runtime.lifecycle import importing
 
 _REQUEST_BYTES: Final = 1 << 16
 """Most of a packet. Arguments and the variables that a process gets besides the server's own are some hundred bytes."""
@@ -42,9 +42,6 @@ class ForkRequest:
 def main() -> None:
     """Serves; in a forked process, runs what was asked for instead."""
     door = socket.socket(fileno=int(sys.argv[1]))
-    run_without_rich()
-    from headgate_runtime.lifecycle import importing
-
     with importing():
         for module in sys.argv[2:]:
             importlib.import_module(module)

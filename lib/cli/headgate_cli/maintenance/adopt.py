@@ -94,7 +94,7 @@ def _adopt(output: Output, table_name: str, access: Access, storage: tuple[str, 
         if record[name]:
             output.print_text(f"{len(record[name]):,} {what}: {', '.join(record[name])}")
     adopted = any(record.values()) or wanted.remove_metadata_table
-    output.print_text(f"{table_name} takes rows." if adopted else "There was nothing to adopt.", fg="green")
+    output.print_text(f"{table_name} takes rows{'' if adopted else '; nothing had to be adopted'}.", fg="green")
 
 
 def _go_on(output: Output, table_name: str, access: Access, storage: tuple[str, ...]) -> None:

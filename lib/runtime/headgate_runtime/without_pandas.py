@@ -1,4 +1,4 @@
-"""Keeps libraries from importing others that they would use if they could, and that Headgate does not need: pandas, rich."""
+"""Keeps pyarrow from importing pandas, which no service uses, and no command but those on Spark."""
 
 import sys
 from collections.abc import Sequence
@@ -6,12 +6,9 @@ from importlib.abc import MetaPathFinder
 from types import ModuleType
 
 
-class _Refusing(MetaPathFinder):
-    def __init__(self, package: str) -> None:
-        self._package = package
-
+class _WithoutPandas(MetaPathFinder):
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> None:  # noqa: ARG002
-        if fullname == self._package:
+        if fullname == "pandas":
             raise ModuleNotFoundError("Headgate's processes run without it", name=fullname)
 
 
@@ -22,11 +19,4 @@ def run_without_pandas() -> None:
     and seconds, in which a writer's event loop would stand still longer than coordinators wait, and a coordinator would commit
     nothing.
     """
-    sys.meta_path.insert(0, _Refusing("pandas"))
-
-
-def run_without_rich() -> None:
-    """From now on rich cannot be imported in this process. structlog imports it where it is installed, which takes a tenth of a
-    service's start, for tracebacks that services do not print.
-    """
-    sys.meta_path.insert(0, _Refusing("rich"))
+    sys.meta_path.insert(0, _WithoutPandas())
