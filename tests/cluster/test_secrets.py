@@ -5,6 +5,7 @@ The environment and the memory of a process are its user's own, and root's; they
 
 import http.client
 import json
+import re
 import sys
 import time
 import urllib.request
@@ -12,7 +13,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import grpc
 import psutil
@@ -66,11 +66,23 @@ def secrets_of(state: Path, processes: list[psutil.Process]) -> dict[str, str]:
     """From where the user alone may look. Of a key its first line stands for it."""
     found = {str(path): path.read_text().splitlines()[1] for path in state.rglob("*.key")}
     found["token"] = next(state.rglob("token")).read_text().strip()
-    redis = {url for each in processes if (url := each.environ().get("HEADGATE_REDIS"))}
-    found["Redis's password"] = urlsplit(redis.pop()).password or ""
+    found["Redis's password"] = next(password for each in processes if (password := redis_password_in(each)))
     return (
         found | {name: value for name, value in STORE.items() if name != "AWS_ACCESS_KEY_ID"} | {"cluster_token": CLUSTER_TOKEN}
     )
+
+
+def redis_password_in(process: psutil.Process) -> str:
+    """In its memory, as it is written nowhere; "" if it has none."""
+    with Path(f"/proc/{process.pid}/mem").open("rb", buffering=0) as memory:
+        for line in Path(f"/proc/{process.pid}/maps").read_text().splitlines():
+            bounds, rights, *_ = line.split()
+            begin, end = (int(bound, 16) for bound in bounds.split("-"))
+            if rights.startswith("rw"):
+                memory.seek(begin)
+                if found := re.search(rb"unix://headgate:([0-9a-f]{32})@", memory.read(end - begin) or b""):
+                    return found[1].decode()
+    return ""
 
 
 def test_no_secret_is_where_others_can_read_it(
