@@ -264,6 +264,22 @@ def test_what_does_not_belong_together_is_said_when_connecting(tmp_path: Path) -
         headgate.connect("localhost:7070", tls=headgate.Tls(one.key))
 
 
+@pytest.mark.parametrize("emptied", ["me.pem", "me.key"])
+def test_a_file_that_is_empty_at_each_look_counts_for_nothing(
+    emptied: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its writer is done between two looks, when OpenSSL reads the files, and has begun once more at the second one."""
+    authority, own = Authority(tmp_path / "authority"), Certificate(tmp_path / "me.pem", tmp_path / "me.key")
+    issued = authority.issue("one", ["me"])
+    copy(issued.cert, own.cert)
+    copy(issued.key, own.key)
+    look = given(None, headgate.Tls(None, own.cert, own.key))
+    before, read_bytes = look(), Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda path: b"" if path.name == emptied else read_bytes(path))
+    assert look() == before
+    assert "Until then, what was read before counts." in caplog.text
+
+
 def test_a_pair_that_is_replaced_while_it_is_read_counts_as_a_whole(tmp_path: Path) -> None:
     authority, own = Authority(tmp_path / "authority"), Certificate(tmp_path / "me.pem", tmp_path / "me.key")
     issued = [authority.issue(f"{number}", ["me"]) for number in range(300)]

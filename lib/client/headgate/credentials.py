@@ -82,6 +82,9 @@ class Tls:
         return Pem(_read(self.ca, before.ca), _read(self.certificate, before.certificate), _read(self.key, before.key))
 
     def _check(self, found: Pem) -> None:
+        """Looks at the files themselves, because OpenSSL takes no content, and at what was read for a file that was empty then:
+        who replaces one in place empties it first, so that the same half of a pair may be met twice.
+        """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.set_ciphers("ALL:@SECLEVEL=0")  # which keys are too weak is for gRPC to say
         if found.ca is not None:
@@ -92,6 +95,8 @@ class Tls:
                 raise InvalidArgumentError(what, fix="Name that of the cluster's authority.") from None
         if self.certificate and self.key and not (_is_pipe(self.certificate) or _is_pipe(self.key)):
             try:
+                if not (found.certificate and found.key):
+                    raise ssl.SSLError("an empty file")
                 context.load_cert_chain(self.certificate, self.key, password="")
             except OSError:  # ssl.SSLError is one, and one of the files may have gone meanwhile
                 raise InvalidArgumentError(
