@@ -1,6 +1,6 @@
 """``python -m headgate_cli.dev.fork_server SOCKET MODULE…``: imports the modules once, then forks the processes of a cluster.
 
-A request is one packet: JSON ``{"module", "arguments", "environment"}`` with two descriptors, the process's stdout and stderr.
+A request is one packet: a ``ForkRequest`` with two descriptors, the process's stdout and stderr.
 The answer is ``{"pid"}``; when the process has ended, ``{"pid", "exit"}`` follows. The server ends with the other end of its
 socket, and its processes get SIGTERM when it ends.
 
@@ -8,6 +8,7 @@ It forks without other threads of Python's: what services import starts none.
 """
 
 import ctypes
+import dataclasses
 import importlib
 import json
 import os
@@ -20,13 +21,13 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import FrameType
-from typing import Final
+from typing import Final, Self
 
+from headgate_cli.dev.starting import die_with_parent
 from headgate_runtime.lifecycle import importing
 
 _REQUEST_BYTES: Final = 1 << 16
 """Most of a packet. Arguments and the variables that a process gets besides the server's own are some hundred bytes."""
-_PR_SET_PDEATHSIG: Final = 1
 _PR_SET_NAME: Final = 15
 
 
@@ -37,6 +38,15 @@ class ForkRequest:
     module: str
     arguments: Sequence[str]
     environment: Mapping[str, str]
+
+    def encode(self) -> bytes:
+        """A packet."""
+        return json.dumps(dataclasses.asdict(self)).encode()
+
+    @classmethod
+    def decode(cls, packet: bytes) -> Self:
+        """What ``encode`` was given."""
+        return cls(**json.loads(packet))
 
 
 def main() -> None:
@@ -74,7 +84,7 @@ def _serve(door: socket.socket) -> ForkRequest | None:
             for descriptor in (ended, woken):
                 os.close(descriptor)
             door.close()
-            request = ForkRequest(**json.loads(message))
+            request = ForkRequest.decode(message)
             _settle(request, outputs, server)
             return request
         for descriptor in outputs:
@@ -109,11 +119,10 @@ def _settle(request: ForkRequest, outputs: Sequence[int], server: int) -> None:
     supervisor alone.
     """
     os.setsid()
-    libc = ctypes.CDLL(None)
-    libc.prctl(_PR_SET_NAME, request.module.encode())
-    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    ctypes.CDLL(None).prctl(_PR_SET_NAME, request.module.encode())
+    die_with_parent()
     if os.getppid() != server:
-        os._exit(1)  # the server ended before the signal was set
+        os._exit(1)  # the server ended before that
     for standard, output in zip((1, 2), outputs, strict=True):
         os.dup2(output, standard)
         os.close(output)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import BinaryIO, Final, Self
 
+from headgate_cli.dev.fork_server import ForkRequest
 from headgate_cli.dev.processes import ProcessSpec
 from headgate_cli.dev.starting import FreshStarter, StartedProcess, die_with_parent
 from headgate_runtime.environment import ENVIRONMENT
@@ -50,7 +51,7 @@ class ForkingStarter:
             self._server.close()
             self._server = _ForkServer(self._modules)
         try:
-            return await self._server.start(spec, log)
+            return await self._server.start(ForkRequest(spec.module, spec.arguments, dict(spec.environment)), log)
         except ConnectionError:
             return await self._fresh.start(spec, log)
 
@@ -124,18 +125,17 @@ class _ForkServer:
         self._running: dict[int, ForkedProcess] = {}
         self._codes: dict[int, int] = {}
 
-    async def start(self, spec: ProcessSpec, log: BinaryIO | None) -> ForkedProcess:
+    async def start(self, request: ForkRequest, log: BinaryIO | None) -> ForkedProcess:
         """Raises ConnectionError when the server ends meanwhile."""
         loop = asyncio.get_running_loop()
         if not self._listens:
             loop.add_reader(self._socket, self._receive)
             self._listens = True
-        request = {"module": spec.module, "arguments": spec.arguments, "environment": dict(spec.environment)}
         read, write = os.pipe()
         pipe, stdout = os.fdopen(read, "rb", buffering=0), asyncio.StreamReader()
         try:
             outputs = [write, log.fileno() if log else _STDERR]
-            socket.send_fds(self._socket, [json.dumps(request).encode()], outputs)
+            socket.send_fds(self._socket, [request.encode()], outputs)
         except OSError:
             pipe.close()
             raise
