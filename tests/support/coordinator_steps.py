@@ -245,7 +245,7 @@ class SteppedStore:
     def delete_folder(self, folder: str) -> None:
         self._store.delete_folder(folder)
         if self._dropped:
-            self._reached("log_removed" if folder == LOG_LAYOUT.folder else "dropped_folder")
+            self._reached("log_removed" if folder.endswith(LOG_LAYOUT.folder.removeprefix(LOG_LAYOUT.root)) else "dropped_folder")
 
     def delete_empty(self, folder: str) -> None:
         self._store.delete_empty(folder)

@@ -17,12 +17,14 @@ from headgate_tables.errors import (
     ReopenTable,
     TableDroppedError,
     TableOwnedError,
+    TablesError,
 )
 from headgate_tables.hudi.decisions.dropping import TableDropped
 from headgate_tables.hudi.log.names import base_name
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.services.dropping import finish
-from headgate_tables.system import Clock, System
+from headgate_tables.storage.open import open_store
+from headgate_tables.system import Clock, Ids, System
 from support.faults import FailingStore, Fault, InPlaceStore, KilledError
 from support.handles import open_on
 from support.tables import create, rows
@@ -148,6 +150,32 @@ def test_d6_a_process_that_slept_through_a_drop_wins_nothing(tmp_path: Path, kin
         assert without_slots(folder) == left
     with pytest.raises(TableDroppedError):
         hudi.open_table(str(folder))
+
+
+class WriterInBetween(FailingStore):
+    """Whenever a folder was deleted, a writer that knows nothing of it makes a file durable. ``made``: the folders after which it
+    could.
+    """
+
+    def __init__(self, root: Path, ids: Ids, *, anchor: str = "") -> None:
+        super().__init__(root, ids, anchor=anchor)
+        self.made: list[str] = []
+
+    def delete_folder(self, folder: str) -> None:
+        super().delete_folder(folder)
+        with contextlib.suppress(TablesError):
+            late = f"{LOG_LAYOUT.stage_folder(1, 'writer')}/file {len(self.made)}"
+            open_store(self.url, None, System.real().ids, anchor=LOG_LAYOUT.root).stage([(late, [b"rows"])])
+            self.made.append(folder)
+
+
+def test_d6_a_writer_in_the_middle_of_a_write_makes_no_folder_again_that_the_drop_deleted(tmp_path: Path) -> None:
+    folder = used(tmp_path)
+    store = WriterInBetween(folder, System.real().ids, anchor=LOG_LAYOUT.root)
+    with open_on(store) as dropper:
+        dropper.drop("ann")
+    assert [path.name for path in folder.iterdir()] == [TOMBSTONE]
+    assert store.made[-1:] == [f"{LOG_LAYOUT.root}/timeline"]
 
 
 def test_d6_where_files_are_made_in_place_a_number_below_the_drop_is_not_won(tmp_path: Path) -> None:

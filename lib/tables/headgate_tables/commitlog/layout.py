@@ -47,6 +47,11 @@ class LogLayout:
         """What is left of a dropped table (rule D6). It lies outside of the root, so that a local folder loses all of that."""
         return ".headgate-dropped"
 
+    @property
+    def removed_root(self) -> str:
+        """What ``root`` is called while the end of a drop deletes it (rule D6)."""
+        return f"{self.root}.dropped"
+
     def slot_path(self, n: int) -> str:
         """Where slot ``n`` lies, from the table's root."""
         return f"{self.slots}/{number_name(n)}"

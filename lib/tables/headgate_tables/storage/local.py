@@ -192,11 +192,10 @@ class LocalStore:
         with errors_of_writes(new):
             self._inside.check_folder(os.path.dirname(old))
             if os.path.isdir(old):
-                self._make_folder(os.path.dirname(new))
-                try:
+                if not os.path.isdir(folder := os.path.dirname(new)):
+                    self._make_folder(folder)
+                with contextlib.suppress(FileNotFoundError):  # another process renamed it first
                     os.rename(old, new)
-                except FileNotFoundError:
-                    return  # another process renamed it first
 
     def _checked_folders(self, paths: Iterable[str]) -> set[str]:
         """The folders of new files, each looked at once: a commit may write hundreds of small files into a few of them."""

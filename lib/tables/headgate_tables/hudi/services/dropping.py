@@ -165,13 +165,11 @@ def _remove(store: Store, state: LogFacts, clock: Clock, drop: DropRecord) -> Dr
 
 
 def _remove_log(store: Store, clock: Clock, tombstone: Tombstone) -> None:
-    """A local folder loses its log: without the anchor nobody makes a file there (``LocalStore``). An object store takes every
-    file from everybody, so the DROP slot stays there, and a boundary, by which a process that wins an older number is deposed
-    (rule G4).
+    """An object store takes every file from everybody, so the DROP slot stays there, and a boundary, by which a process that wins
+    an older number is deposed (rule G4).
     """
     if store.stages:
-        store.delete_folder(LOG_LAYOUT.folder)
-        store.delete_empty(LOG_LAYOUT.root)
+        _remove_root(store)
         return
     name = number_name(tombstone.n)
     create_for_certain(store, clock, f"{LOG_LAYOUT.bounds}/{name}", b"%d" % clock.now_ms(), durable=True)
@@ -184,6 +182,18 @@ def _remove_log(store: Store, clock: Clock, tombstone: Tombstone) -> None:
             store.delete(f"{path}/{each}" for each in names)
         else:
             store.delete_folder(path)
+
+
+def _remove_root(store: Store) -> None:
+    """Takes a local folder's anchor away, without which nobody makes a file there (``LocalStore``), before what lies in it: a
+    process in the middle of a write would else make its stage again, or find the number of a slot free.
+    """
+    removed = LOG_LAYOUT.removed_root
+    store.rename_folder(LOG_LAYOUT.root, removed)
+    for folder in (*(f"{LOG_LAYOUT.root}/{name}" for name in _FOLDERS), LOG_LAYOUT.folder):
+        store.delete_folder(f"{removed}{folder.removeprefix(LOG_LAYOUT.root)}")
+    store.delete_empty(removed)
+    store.rename_folder(removed, LOG_LAYOUT.root)  # with files of others, if it is still there
 
 
 def _folders(store: Store, table: _Table | None) -> Iterator[_Folder]:
