@@ -28,6 +28,9 @@ class WholeDefinition(DefinitionLike, Protocol):
     def prefixed_keys(self) -> bool: ...
 
     @property
+    def rescaled(self) -> str: ...
+
+    @property
     def groups(self) -> Mapping[str, Mapping[int, str]]: ...
 
 
@@ -45,6 +48,7 @@ class DefinitionFields(TypedDict):
     key_groups: int
     prefixed_keys: bool
     groups: Mapping[str, Mapping[int, str]]
+    rescaled: str
 
 
 def definition_message(definition: WholeDefinition) -> TableDefinition:
@@ -67,6 +71,7 @@ def definition_message(definition: WholeDefinition) -> TableDefinition:
         key_groups=definition.key_groups,
         prefixed_keys=definition.prefixed_keys,
         groups=groups,
+        rescaled=definition.rescaled,
     )
 
 
@@ -88,6 +93,7 @@ def definition_fields(message: TableDefinition) -> DefinitionFields:
         key_groups=message.key_groups,
         prefixed_keys=message.prefixed_keys,
         groups=_groups(message),
+        rescaled=message.rescaled,
     )
 
 

@@ -8,7 +8,9 @@ import pyarrow as pa
 
 
 class Definition(Protocol):
-    """Keys, partitions, ordering and buckets; only an adoption changes them. ``opening`` makes one of what an owner sends."""
+    """Keys, partitions, ordering and buckets. An adoption changes them, and a rescale the buckets; ``opening`` makes one of what
+    an owner sends.
+    """
 
     @property
     def name(self) -> str:
@@ -57,3 +59,7 @@ class Definition(Protocol):
     @property
     def groups(self) -> Mapping[str, Mapping[int, str]]:
         """File group ids by partition and bucket, where other programs have made them."""
+
+    @property
+    def rescaled(self) -> str:
+        """Instant of the newest rescale, "" before any."""

@@ -22,6 +22,7 @@ from headgate_tables.face.results import (
     ExpireResult,
     MaintenanceResult,
     RepairResult,
+    RescaleResult,
     RestoreResult,
     SliceLogSize,
     VersionChange,
@@ -246,6 +247,9 @@ class OperatorCalls(Protocol):
 
     def alter(self, alteration: Alteration, *, plan_only: bool = False) -> AlterResult:
         """Adds columns, widens types, lets columns be null. Raises SchemaError, and TransactionError while one is open."""
+
+    def rescale(self, buckets: int, *, plan_only: bool = False, progress: Callable[[int, int], None] = ...) -> RescaleResult:
+        """Gives each partition another number of buckets. ``progress`` gets rows written and bytes done with."""
 
     def evolution(self, columns: pa.Schema) -> Alteration:
         """The alteration after which the table holds a batch's ``columns``. Raises SchemaError if its setting forbids it."""

@@ -225,6 +225,25 @@ class VersionChange:
 
 
 @dataclass(frozen=True, slots=True)
+class RescaleResult:
+    """A change of the number of buckets, from ``before`` to ``buckets``. ``instant`` is "" when nothing had to change, or it was
+    only planned.
+
+    ``replaced``: file groups that left the table, or would; ``files``, ``rows``: in the new ones. ``bytes``: of these, or of what
+    would be read.
+    """
+
+    instant: str
+    completion: str
+    before: int
+    buckets: int
+    replaced: int
+    files: int
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class MaintenanceResult:
     """One step of maintenance. ``plan``: a new one, if any. ``did``: in words, "" for nothing. ``more``: call again soon."""
 

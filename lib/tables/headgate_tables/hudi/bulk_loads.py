@@ -1,12 +1,13 @@
 """What a transaction of base files does to the file groups that are there: it wants none, or replaces some.
 
 An overwrite begins new file groups in a ``replacecommit``, which names those that leave the table (Hudi: INSERT_OVERWRITE,
-INSERT_OVERWRITE_TABLE, DELETE_PARTITION). Their files stay until a cleaning, for readers of the past.
+INSERT_OVERWRITE_TABLE, DELETE_PARTITION). Their files stay until a cleaning, for readers of the past. A rescale is one that
+replaces all groups by another number of them with the same rows.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from headgate_tables.commitlog.fields import Json
 from headgate_tables.commitlog.records import DerivedFile
@@ -19,11 +20,13 @@ from headgate_tables.hudi.timeline.commit_metadata import encode_requested_repla
 from headgate_tables.hudi.timeline.instant import Instant, State
 from headgate_tables.hudi.view import FileSystemView
 
-_OPERATIONS: Mapping[LoadMode, str] = {
+GroupMode: TypeAlias = LoadMode | Literal["rescale"]
+_OPERATIONS: Mapping[GroupMode, str] = {
     "into_empty": "BULK_INSERT",
     "insert_overwrite": "INSERT_OVERWRITE",
     "insert_overwrite_table": "INSERT_OVERWRITE_TABLE",
     "delete_partition": "DELETE_PARTITION",
+    "rescale": "INSERT_OVERWRITE_TABLE",  # Hudi has no word for it, and what readers of the table have to know is the same
 }
 Replaced: TypeAlias = Mapping[str, Sequence[str]]
 """File ids that leave the table by an overwrite, by partition; empty if it meets none."""
@@ -34,13 +37,16 @@ REPLACECOMMIT = "replacecommit"
 
 @dataclass(frozen=True, slots=True)
 class BulkLoad:
-    """One load. ``look``: gives the view of this moment; ``partitions``: those that a ``delete_partition`` empties."""
+    """One load. ``look``: gives the view of this moment; ``partitions``: those that a ``delete_partition`` empties; ``buckets``:
+    how many a rescale makes a partition have, else 0.
+    """
 
-    mode: LoadMode
+    mode: GroupMode
     definition: Definition
     url: str
     look: Callable[[], FileSystemView]
     partitions: Collection[str] = ()
+    buckets: int = 0
 
     @property
     def overwrites(self) -> bool:
@@ -61,8 +67,9 @@ class BulkLoad:
         """Raises TransactionError for a table that the mode does not fit, OptionError for an unknown one. ``plans``: open
         compactions.
         """
-        if self.mode not in _OPERATIONS:
-            raise OptionError(f"mode={self.mode!r}", fix=f"Use one of {', '.join(_OPERATIONS)}.")
+        if self.mode not in _OPERATIONS or (self.mode == "rescale") != bool(self.buckets):
+            modes = ", ".join(mode for mode in _OPERATIONS if mode != "rescale")
+            raise OptionError(f"mode={self.mode!r}", fix=f"Use one of {modes}.")
         if self.overwrites and plans:
             raise TransactionError(
                 f"{self.url} has an open compaction ({min(plans)}), which may be of file groups that this would replace",
@@ -91,12 +98,14 @@ class BulkLoad:
         touched = {status.stat.partition for status in statuses} | set(self.partitions)
         found: dict[str, list[str]] = {}
         for group in self.look().groups():
-            if self.mode == "insert_overwrite_table" or group.partition in touched:
+            if self.mode in ("insert_overwrite_table", "rescale") or group.partition in touched:
                 found.setdefault(group.partition, []).append(group.file_id)
         return found
 
     def config(self, instant: str, statuses: Sequence[WriteStatus], replaced: Replaced) -> dict[str, Json]:
         """The definition's keys that an overwrite changes: which file groups writers go on with."""
+        if self.buckets:
+            return {"buckets": self.buckets, "rescaled": instant, "groups": {}}
         gone = [(partition, file_id) for partition, file_ids in replaced.items() for file_id in file_ids]
         written = [(status.stat.partition, status.stat.file_id) for status in statuses]
         return {"groups": encode_groups(overwritten_groups(self.definition, instant, gone, written))}

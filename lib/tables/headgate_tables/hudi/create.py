@@ -48,7 +48,7 @@ def create_table(
     """Creates a merge-on-read table with a simple bucket index. ``name`` defaults to the last part of ``url``.
 
     ``url``: a folder or a prefix of a bucket, as ``open_store`` takes it. ``ordering``: the column whose larger value wins (event
-    time); without one the later write wins (commit time). ``buckets``: file groups a partition, fixed for good.
+    time); without one the later write wins (commit time). ``buckets``: file groups a partition; ``rescale`` changes it.
     ``table_version``: Hudi's, 8 (read by Hudi 1.0 and newer) or 9 (by 1.1 and newer). ``exist_ok`` opens one that is there with
     the same definition, in any version. ``after_epoch``: of a dropped table that had the name, the last (rule D8). A timestamp
     that orders the rows is stored in microseconds.

@@ -99,6 +99,7 @@ class Definition:
     """A table of ours. ``schema`` is canonical, without meta columns; ``buckets`` file groups a partition (rule FI2).
 
     ``groups``: file group ids by partition and bucket, where other programs made them and ``table_uuid`` would give others.
+    ``rescaled``: instant of the newest rescale, "" before any: file ids of buckets begin anew with it (rule FI6).
     ``prefixed_keys``: as in `KeySpec`, in some tables of version 9 and of other programs. ``table_version``: Hudi's, as slots
     have it; another program may have changed it since (`Layout` has the present one).
     """
@@ -116,11 +117,12 @@ class Definition:
     prefixed_keys: bool = False
     table_version: TableVersion = field(default=TableVersion.EIGHT, compare=False)
     groups: Mapping[str, Mapping[int, str]] = field(default_factory=dict, compare=False)
+    rescaled: str = field(default="", compare=False)
 
     def file_id(self, partition: str, bucket: int, k: int = 0) -> str:
         """The bucket's k-th file group (rule FI1): the one that exists for k = 0, so that all writers agree without a look."""
         known = self.groups.get(partition, {}).get(bucket) if k == 0 else None
-        return known or bucket_index.file_id(self.table_uuid, partition, bucket, k)
+        return known or bucket_index.file_id(self.table_uuid, partition, bucket, k or int(self.rescaled or 0))
 
     def check(self) -> None:
         """Raises OptionError or SchemaError for an invalid definition."""
@@ -173,6 +175,8 @@ class Definition:
         }
         if self.prefixed_keys:
             encoded["prefixed_keys"] = True
+        if self.rescaled:
+            encoded["rescaled"] = self.rescaled
         if self.table_version is not TableVersion.EIGHT:
             encoded["table_version"] = self.table_version.value
         return encoded | ({"groups": encode_groups(self.groups)} if self.groups else {})
@@ -196,6 +200,7 @@ class Definition:
                 prefixed_keys=fields.optional("prefixed_keys", flag) or False,
                 table_version=TableVersion.of_number(fields.optional("table_version", number) or TableVersion.EIGHT.value),
                 groups=fields.optional("groups", _read_groups) or {},
+                rescaled=fields.optional("rescaled", _read_instant) or "",
             )
             fields.refuse_others()
             definition.check()
@@ -216,6 +221,13 @@ def _read_uuid(value: object) -> uuid.UUID:
         return uuid.UUID(text(value))
     except ValueError as error:
         raise UnfitError("does not hold a UUID") from error
+
+
+def _read_instant(value: object) -> str:
+    instant = text(value)
+    if instant and not (instant.isascii() and instant.isdigit()):
+        raise UnfitError("does not hold an instant")
+    return instant
 
 
 def _read_buckets(value: object) -> dict[int, str]:

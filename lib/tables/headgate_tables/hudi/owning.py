@@ -34,6 +34,7 @@ from headgate_tables.hudi.sweep import drop_revoked_stages, sweep
 from headgate_tables.hudi.timeline.active import list_instants, read_timeline
 from headgate_tables.hudi.transaction import Transaction
 from headgate_tables.hudi.versions import TableVersion
+from headgate_tables.hudi.view import FileSystemView
 from headgate_tables.storage.probe import probe
 
 
@@ -260,6 +261,9 @@ class TableOwner(TableReader, TableServices):
             opened.stage(log),
             lambda: self._before_commit(False),
         )
+
+    def _look(self) -> tuple[Definition, FileSystemView]:
+        return self._opened.writable()[1], self._snapshots.current().view
 
     def _restored(self) -> None:
         self._groups = None

@@ -15,9 +15,9 @@ from headgate_tables.commitlog.records import Channels, DerivedFile
 from headgate_tables.errors import FixCall, OperatorNeeded, ReopenTable, RetryLater, TransactionError
 from headgate_tables.face.files import WriteStatus
 from headgate_tables.face.results import CommitResult
-from headgate_tables.face.writing import Changes, LoadMode
+from headgate_tables.face.writing import Changes
 from headgate_tables.hudi.batches import table_chunks
-from headgate_tables.hudi.bulk_loads import DELTACOMMIT, BulkLoad, Replaced
+from headgate_tables.hudi.bulk_loads import DELTACOMMIT, BulkLoad, GroupMode, Replaced
 from headgate_tables.hudi.change_writer import ChangeWriter
 from headgate_tables.hudi.commit_files import commit_files, pending_deltacommit, summary
 from headgate_tables.hudi.data_files import THREADS
@@ -102,8 +102,8 @@ class Transaction:
         self._check_open()
         self._announce()
 
-    def announce_bulk_load(self, mode: LoadMode = "into_empty", partitions: Collection[str] = ()) -> None:
-        """``announce`` for base files, which others write. ``partitions``: those that ``delete_partition`` empties.
+    def announce_bulk_load(self, mode: GroupMode = "into_empty", partitions: Collection[str] = (), buckets: int = 0) -> None:
+        """``announce`` for base files, which others write. ``partitions``, ``buckets``: see ``BulkLoad``.
 
         ``into_empty`` wants a table that never had rows, because a base file hides what older instants put beside it. The other
         modes replace file groups: writers get the new ones with the table's definition, when they attach or open the table.
@@ -115,7 +115,7 @@ class Transaction:
                 f"the transaction of {self.instant} has begun to write, or an older one is open",
                 fix="Load in a transaction of its own, while no other is open.",
             )
-        load = BulkLoad(mode, self._definition, self._store.url, self._groups.look, partitions)
+        load = BulkLoad(mode, self._definition, self._store.url, self._groups.look, partitions, buckets)
         load.check(self._log.state.plans)
         self._load = load
         self._announce()

@@ -38,6 +38,7 @@ class TableDefinition(_message.Message):
     KEY_GROUPS_FIELD_NUMBER: _builtins.int
     PREFIXED_KEYS_FIELD_NUMBER: _builtins.int
     GROUPS_FIELD_NUMBER: _builtins.int
+    RESCALED_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     schema: _builtins.bytes
     """Arrow IPC schema message: the table's columns in their stored types, without meta columns."""
@@ -52,6 +53,8 @@ class TableDefinition(_message.Message):
     key_groups: _builtins.int
     prefixed_keys: _builtins.bool
     """Record keys of one column have its name as a prefix, as in some tables of other programs."""
+    rescaled: _builtins.str
+    """Instant of the newest change of `buckets`, from which file ids follow, too; empty before any."""
     @_builtins.property
     def record_key(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     @_builtins.property
@@ -75,10 +78,11 @@ class TableDefinition(_message.Message):
         key_groups: _builtins.int | None = ...,
         prefixed_keys: _builtins.bool | None = ...,
         groups: _abc.Iterable[Global___NamedFileGroup] | None = ...,
+        rescaled: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_buckets", b"_buckets", "_hive_style", b"_hive_style", "_key_groups", b"_key_groups", "_name", b"_name", "_ordering", b"_ordering", "_prefixed_keys", b"_prefixed_keys", "_schema", b"_schema", "_table_uuid", b"_table_uuid", "_url_encode", b"_url_encode", "buckets", b"buckets", "hive_style", b"hive_style", "key_groups", b"key_groups", "name", b"name", "ordering", b"ordering", "prefixed_keys", b"prefixed_keys", "schema", b"schema", "table_uuid", b"table_uuid", "url_encode", b"url_encode"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_buckets", b"_buckets", "_hive_style", b"_hive_style", "_key_groups", b"_key_groups", "_name", b"_name", "_ordering", b"_ordering", "_prefixed_keys", b"_prefixed_keys", "_schema", b"_schema", "_table_uuid", b"_table_uuid", "_url_encode", b"_url_encode", "buckets", b"buckets", "groups", b"groups", "hive_style", b"hive_style", "key_groups", b"key_groups", "name", b"name", "ordering", b"ordering", "partition_by", b"partition_by", "prefixed_keys", b"prefixed_keys", "record_key", b"record_key", "schema", b"schema", "table_uuid", b"table_uuid", "url_encode", b"url_encode"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_buckets", b"_buckets", "_hive_style", b"_hive_style", "_key_groups", b"_key_groups", "_name", b"_name", "_ordering", b"_ordering", "_prefixed_keys", b"_prefixed_keys", "_schema", b"_schema", "_table_uuid", b"_table_uuid", "_url_encode", b"_url_encode", "buckets", b"buckets", "groups", b"groups", "hive_style", b"hive_style", "key_groups", b"key_groups", "name", b"name", "ordering", b"ordering", "partition_by", b"partition_by", "prefixed_keys", b"prefixed_keys", "record_key", b"record_key", "rescaled", b"rescaled", "schema", b"schema", "table_uuid", b"table_uuid", "url_encode", b"url_encode"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__buckets: _TypeAlias = _typing.Literal["buckets"]  # noqa: Y015
     _WhichOneofArgType__buckets: _TypeAlias = _typing.Literal["_buckets", b"_buckets"]  # noqa: Y015

@@ -1,12 +1,14 @@
 """Savepoints, and restoring the table to one (rule CH8)."""
 
+from collections.abc import Mapping
+
 from headgate_tables.commitlog.fields import Json
 from headgate_tables.commitlog.records import Channels, Savepoint, encode_derived
 from headgate_tables.errors import OptionError
 from headgate_tables.face.results import RestoreResult
 from headgate_tables.hudi.current_groups import current_groups
 from headgate_tables.hudi.decisions.savepoints import Restore, SavepointMade, SavepointRemoved
-from headgate_tables.hudi.definition import encode_groups
+from headgate_tables.hudi.definition import Definition, encode_groups
 from headgate_tables.hudi.services.planning.plans import plan_names
 from headgate_tables.hudi.services.table_context import TableContext
 from headgate_tables.hudi.timeline.instant import NEVER, Instant, State
@@ -93,8 +95,11 @@ def restore(table: TableContext, instant: str, *, plan_only: bool = False) -> Re
     if plan_only:
         return RestoreResult("", instant, tuple(undone), sum(map(len, data.values())), len(plans))
     started = table.log.next_time()
-    groups = _groups_at(table, saved.point) if any(each.action == "replacecommit" for each in writes) else {}
-    config = {**groups, **saved.config} or None
+    then = dict(saved.config)
+    if then.get("rescaled", table.definition.rescaled) in undone:
+        then["rescaled"] = ""  # as the definition was before the first one, when it had no such key
+    groups = _groups_at(table, saved.point, then) if any(each.action == "replacecommit" for each in writes) else {}
+    config = {**then, **groups} or None
 
     def body(time: str) -> Restore:
         derived = [
@@ -132,15 +137,17 @@ def restored_channels(now: Channels, saved: Channels) -> Channels:
     return records
 
 
-def _groups_at(table: TableContext, point: str) -> dict[str, Json]:
-    """The definition's file groups as of a completion time: those that were replaced later are the buckets' own again."""
-    view = table.view()
+def _groups_at(table: TableContext, point: str, then: Mapping[str, Json]) -> dict[str, Json]:
+    """The definition's file groups as of a completion time: those that were replaced later are the buckets' own again. ``then``:
+    the definition's keys that were others at that time.
+    """
+    view, definition = table.view(), Definition.decode({**table.log.state.config, **then})
 
     def counts(instant: str) -> bool:
         return (view.completion_of(instant) or NEVER) <= point
 
     live = [(group.partition, group.file_id) for group in view.groups(counts) if group.bases or group.logs]
-    return {"groups": encode_groups(current_groups(table.definition, live, view.replaced(counts)))}
+    return {"groups": encode_groups(current_groups(definition, live, view.replaced(counts)))}
 
 
 def _files_of(view: FileSystemView, instants: set[str]) -> dict[str, list[str]]:

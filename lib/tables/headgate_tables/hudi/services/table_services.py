@@ -13,12 +13,14 @@ from headgate_tables.face.results import (
     CleanResult,
     CompactResult,
     MaintenanceResult,
+    RescaleResult,
     RestoreResult,
     SliceLogSize,
 )
 from headgate_tables.face.settings import TableSettings
+from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.schema.evolution import evolution
-from headgate_tables.hudi.services import altering, configuring, embedded, savepoints
+from headgate_tables.hudi.services import altering, configuring, embedded, rescaling, savepoints
 from headgate_tables.hudi.services.maintaining import Maintainer
 from headgate_tables.hudi.services.planning import plans as planning
 from headgate_tables.hudi.services.planning import setting_aside
@@ -27,6 +29,8 @@ from headgate_tables.hudi.services.retention import trimming
 from headgate_tables.hudi.services.retention.expiring import check_ttl
 from headgate_tables.hudi.services.stuck import Key, StuckSlice
 from headgate_tables.hudi.services.table_context import TableContext
+from headgate_tables.hudi.transaction import Transaction
+from headgate_tables.hudi.view import FileSystemView
 
 
 class TableServices(ABC):
@@ -37,6 +41,14 @@ class TableServices(ABC):
     @abstractmethod
     def _context(self) -> TableContext:
         """Owns the table, and returns what its services work with."""
+
+    @abstractmethod
+    def transaction(self, *, tidy: bool = True) -> Transaction:
+        """Begins one."""
+
+    @abstractmethod
+    def _look(self) -> tuple[Definition, FileSystemView]:
+        """The definition and the file slices of now. Owns nothing."""
 
     @abstractmethod
     def _restored(self) -> None:
@@ -105,6 +117,23 @@ class TableServices(ABC):
         if result.instant:
             self._context()  # which finds out that the definition has changed
         return result
+
+    def rescale(
+        self, buckets: int, *, plan_only: bool = False, progress: rescaling.Progress = lambda _rows, _bytes: None
+    ) -> RescaleResult:
+        """Gives each partition another number of buckets, in one commit that rewrites all rows. Readers go on meanwhile, and see
+        the rows once, before and after. ``progress`` gets the rows written so far, and the bytes of slices that are done with.
+
+        ``plan_only``: returns what would be done, owns and changes nothing. Raises OptionError for a number that a table cannot
+        have, TransactionError while a transaction or a compaction is open.
+        """
+        planned = rescaling.planned(*self._look(), buckets)
+        if plan_only or planned.before == buckets:
+            return planned
+        with self.transaction() as transaction:
+            done = rescaling.rescale(self._context(), transaction, buckets, progress)
+        self._maintainer.forget()
+        return done
 
     def evolution(self, columns: pa.Schema) -> Alteration:
         """The alteration after which the table holds ``columns``, any of those of a batch, as far as the setting

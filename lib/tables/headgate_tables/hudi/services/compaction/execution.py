@@ -34,7 +34,7 @@ from headgate_tables.hudi.services.compaction.sorted_writer import RowSink, Sort
 from headgate_tables.hudi.services.compaction.stored_output import Counts, stored_output
 from headgate_tables.hudi.services.compaction.survivors import find_survivors
 from headgate_tables.storage.scratch import scratch
-from headgate_tables.storage.store import Outcome, Spool, Store
+from headgate_tables.storage.store import Outcome, Spool, SpooledBytes, Store
 
 Progress = Callable[[int], None]
 
@@ -79,6 +79,41 @@ def compact_slice(
     return found
 
 
+def merge_slice(
+    store: Store,
+    definition: Definition,
+    layout: Layout,
+    operation: Operation,
+    sink: RowSink,
+    *,
+    settings: TableSettings,
+    progress: Progress,
+) -> Counts:
+    """Gives a pinned slice's rows, without their file's name, to a sink, which stays open. Raises as ``compact_slice``."""
+    try:
+        return _Merge(PinnedSlice(store, operation), operation, definition, layout, settings, progress).rows_into(sink)
+    except UNMERGEABLE as error:
+        raise damaged(operation.path, f"an input of it holds what cannot be merged ({error})") from error
+
+
+@contextlib.contextmanager
+def base_file_sink(
+    file: SpooledBytes, name: str, definition: Definition, settings: TableSettings, beat: Callable[[], None]
+) -> Iterator[RowSink]:
+    """Writes a base file in the order that the settings want, with what these want in its footer."""
+    schema = with_meta(definition.schema)
+    order = settings.row_order.among(schema.names) if settings.row_order else None
+    bloom = DynamicBloomFilter(settings.bloom_entries, settings.bloom_fpp) if settings.bloom else None
+    # A layout of its own: one that other files have taught would change the bytes (rule W4).
+    layout = layout_of(definition, order.columns if order else ())
+    writer = BaseFileWriter(file, schema, name, avro_schema(definition, meta_columns=True), layout, bloom)
+    if order is None:
+        yield writer
+        return
+    with scratch() as waiting:
+        yield SortedWriter(writer, schema.remove(schema.get_field_index(FILE_NAME)), order, waiting, beat)
+
+
 def _unheard(rows: int) -> None:
     del rows
 
@@ -103,37 +138,21 @@ class _Merge:
         self._schema = with_meta(definition.schema)
         self._target = self._schema.remove(self._schema.get_field_index(FILE_NAME))
         self._reader = EntryReader(self._schema, layout.ordering)
-        self._order = settings.row_order.among(self._target.names) if settings.row_order else None
         self._done = 0
 
     def into(self, spool: Spool) -> Counts:
         """Writes the whole file."""
-        bloom = DynamicBloomFilter(self._settings.bloom_entries, self._settings.bloom_fpp) if self._settings.bloom else None
-        writer = BaseFileWriter(
-            spool.file,
-            self._schema,
-            self._operation.output,
-            avro_schema(self._definition, meta_columns=True),
-            # A layout of its own: one that other files have taught would change the bytes (rule W4).
-            layout_of(self._definition, self._order.columns if self._order else ()),
-            bloom,
-        )
-        with self._in_order(writer) as sink:
-            counts = self._partial(sink) if any(block.is_partial for block in self._pinned.blocks) else self._streamed(sink)
+        with base_file_sink(spool.file, self._operation.output, self._definition, self._settings, self._beat) as sink:
+            counts = self.rows_into(sink)
             sink.close(counts.footer(self._operation))
         return counts
 
-    @contextlib.contextmanager
-    def _in_order(self, writer: BaseFileWriter) -> Iterator[RowSink]:
-        """The writer, behind one that sorts if the settings say so."""
-        if self._order is None:
-            yield writer
-            return
-        with scratch() as file:
-            yield SortedWriter(writer, self._target, self._order, file, self._beat)
+    def rows_into(self, sink: RowSink) -> Counts:
+        """Gives the sink all rows."""
+        return self._partial(sink) if any(block.is_partial for block in self._pinned.blocks) else self._streamed(sink)
 
     def _streamed(self, writer: RowSink) -> Counts:
-        blocks = self._pinned.blocks
+        blocks, before = self._pinned.blocks, writer.rows
         with self._pinned.base() as base:
             survivors = find_survivors(base, blocks, self._reader, self._schema, self._beat)
             pa.default_memory_pool().release_unused()
@@ -143,8 +162,8 @@ class _Merge:
             if alive.any():
                 self._copy(block.rows(self._target), alive, writer, block.block.where)
         rows = int(survivors.keep.sum()) + sum(int(alive.sum()) for alive in survivors.alive)
-        if writer.rows != rows:
-            raise damaged(self._operation.path, f"{writer.rows} rows were written, and {rows} must survive")
+        if writer.rows - before != rows:
+            raise damaged(self._operation.path, f"{writer.rows - before} rows were written, and {rows} must survive")
         return Counts(rows, survivors.inserts, survivors.updates, survivors.deletes, survivors.log_rows, len(blocks))
 
     def _base_rows(self, base: ParquetBatches, read: pa.Table | None) -> Iterator[pa.Table]:
