@@ -72,7 +72,7 @@ async def serve(
         watch_access(registry, server.access)
         creations = Creations(world.clock, settings.refusals / 10)
         tables = TableService(state, storage, threads, created, lambda: server.access.alarms, creations)
-        maintenance = MaintenanceService(state, storage, threads, created, world.clock)
+        maintenance = MaintenanceService(state, storage, threads, created, world.clock, draining)
         for each in {server.grpc, server.cluster}:
             add_TableServiceServicer_to_server(tables, each)
             add_MaintenanceServiceServicer_to_server(maintenance, each)

@@ -57,6 +57,7 @@ ROWS = {
         "headgate.api.v1.MaintenanceService.Configure": Row(Right.OPERATE),
         "headgate.api.v1.MaintenanceService.Alter": Row(Right.ADMIN),
         "headgate.api.v1.MaintenanceService.Evolve": Row(Right.WRITE),
+        "headgate.api.v1.MaintenanceService.Lend": Row(Right.ADMIN),
         "headgate.api.v1.MaintenanceService.Truncate": Row(Right.ADMIN),
         "headgate.api.v1.MaintenanceService.ChangeVersion": Row(Right.ADMIN),
         "headgate.api.v1.MaintenanceService.Slice": Row(Right.OPERATE),

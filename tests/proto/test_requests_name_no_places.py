@@ -44,6 +44,7 @@ TEXTS = {
     "RenameRequest.table_uuid": "its id",
     "RenameRequest.to": "a table",
     "UndropRequest.table": "a table",
+    "LendRequest.table": "a table",
     "ListChannelsRequest.after": "a channel",
     "ListChannelsRequest.prefix": "how channels begin",
     "ListChannelsRequest.table": "a table",

@@ -35,6 +35,7 @@ ADOPTED = Refusal(
     "Open the channel again and send again what lies behind the committed offset.",
 )
 ALTERED = Refusal("CODE_MOVED", "the table's columns change", "Open the channel again; accepted rows are safe.")
+LENT = Refusal("CODE_MOVED", "an operator works on the whole table", "Open the channel again; accepted rows are safe.")
 TRUNCATED = Refusal("CODE_MOVED", "an operator removes rows of the table", "Open the channel again; rows that it sends are kept.")
 EXPIRED = Refusal("CODE_MOVED", "old partitions of the table expire", "Open the channel again; rows that it sends are kept.")
 DROPPING = Refusal(

@@ -1,6 +1,7 @@
 """MaintenanceService: operators' requests to a table's owner. Each is checked, passed to the table and answered."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Collection
 from concurrent.futures import Executor
 from typing import Final, assert_never
@@ -14,6 +15,7 @@ from headgate_coordinator.services import maintenance_answers as answers
 from headgate_coordinator.services.alterations import Alterations, read_alteration, read_columns
 from headgate_coordinator.services.following import follow_plans
 from headgate_coordinator.services.lives import LivesService, log_request
+from headgate_coordinator.services.loans import lend
 from headgate_coordinator.services.operator_errors import answered, refused, says_nothing
 from headgate_coordinator.services.truncations import read_partitions, truncate
 from headgate_coordinator.tables.owned_table import OwnedTable
@@ -40,10 +42,17 @@ class MaintenanceService(LivesService):
     """Of the tables that this coordinator owns; adopts others, too."""
 
     def __init__(
-        self, state: CoordinatorState, storage: TableStorage, threads: Executor, created: asyncio.Event, clock: Clock
+        self,
+        state: CoordinatorState,
+        storage: TableStorage,
+        threads: Executor,
+        created: asyncio.Event,
+        clock: Clock,
+        draining: asyncio.Event,
     ) -> None:
         super().__init__(state, storage, threads, created)
         self._clock = clock
+        self._draining = draining
 
     async def Compact(
         self, request: api.CompactRequest, context: ServicerContext[api.CompactRequest, api.CompactResponse]
@@ -227,6 +236,14 @@ class MaintenanceService(LivesService):
         partitions = read_partitions(request)
         owned = await self._owner(request.table, principal(context), "truncation", partitions=partitions)
         return await answered(truncate(owned, self._storage, partitions))
+
+    async def Lend(
+        self, request: api.LendRequest, context: ServicerContext[api.LendRequest, api.LendResponse]
+    ) -> AsyncIterator[api.LendResponse]:
+        owned = await self._owner(request.table, principal(context), "loan", longest_ms=request.longest_ms)
+        async with contextlib.aclosing(lend(owned, self._storage, self._clock, self._draining, request.longest_ms)) as loan:
+            async for answer in loan:
+                yield answer
 
     async def Slice(
         self, request: api.SliceRequest, context: ServicerContext[api.SliceRequest, api.SliceResponse]

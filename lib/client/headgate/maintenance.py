@@ -9,13 +9,12 @@ Answers are the messages of ``maintenance.proto``. Calls find the owner by thems
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from google.protobuf.message import Message
-from grpc import aio
 
 from headgate.coordinators import CallFailedError, ClusterConnection, answer_of, as_call_failures
-from headgate.errors import UnknownOutcomeError
+from headgate.errors import UnavailableError, UnknownOutcomeError
 from headgate.transport import Failure, Link
 from headgate_proto.api.v1 import errors_pb2 as wire
 from headgate_proto.api.v1 import maintenance_pb2 as api
@@ -23,6 +22,7 @@ from headgate_proto.api.v1 import maintenance_pb2_grpc as rpc
 
 if TYPE_CHECKING:
     Method = Callable[[rpc.MaintenanceServiceAsyncStub], Callable[..., Awaitable["Answer"]]]
+    StreamMethod = Callable[[rpc.MaintenanceServiceAsyncStub], Callable[..., "_StreamCall"]]
 
 Answer = TypeVar("Answer")
 
@@ -43,7 +43,7 @@ class Maintenance:
         request = api.CompactRequest(table=self._table, plan_only=plan_only, sort=sort)
         while True:
             begun = await self._connection.coordinators.retry(
-                lambda _: self._begin(request), self._connection.timeout, patient=True
+                lambda _: self._begin(lambda stub: stub.Compact, request), self._connection.timeout, patient=True
             )
             with begun.held:
                 answer = begun.answer
@@ -110,6 +110,21 @@ class Maintenance:
 
         coordinators = self._connection.coordinators
         return await coordinators.retry(lambda _: coordinators.try_each(to_owner), self._connection.timeout, patient=True)
+
+    @contextlib.asynccontextmanager
+    async def lend(self, longest_ms: int) -> AsyncIterator[str]:
+        """Has the table lent to this program until the block ends, at most for so long; yields where it lies.
+
+        Nobody else writes it meanwhile. It is opened there with ``take_over=True``; a DeposedError says that the loan is over.
+        """
+        request = api.LendRequest(table=self._table, longest_ms=longest_ms)
+        begun = await self._connection.coordinators.retry(
+            lambda _: self._begin(lambda stub: stub.Lend, request), self._connection.timeout, patient=True
+        )
+        with begun.held:
+            if not isinstance(begun.answer, api.LendResponse):
+                raise UnavailableError(f"{self._table!r} changed hands before it was lent", fix="Run the same again.")
+            yield begun.answer.url
 
     async def drop(self, table_uuid: str, *, plan_only: bool = False, grace_ms: int = 0) -> api.DropResponse:
         """Drops the table of this name and id. ``plan_only``: answers what would be deleted; ``grace_ms``: how long it can be
@@ -213,12 +228,12 @@ class Maintenance:
             unknown = UnknownOutcomeError(f"the {what} of {self._table!r} broke off: {reason}", fix=fix)
             raise CallFailedError(Failure(unknown, wire.ACTION_GIVE_UP)) from broken
 
-    async def _begin(self, request: api.CompactRequest) -> "_Begun":
+    async def _begin(self, method: "StreamMethod", request: Message) -> "_Begun":
         async def begin(address: str) -> "_Begun":
             with contextlib.ExitStack() as held:
                 link = held.enter_context(self._connection.transport.link(address))
                 stub: rpc.MaintenanceServiceAsyncStub = rpc.MaintenanceServiceStub(link.channel)
-                call = stub.Compact(request, metadata=link.metadata)
+                call = method(stub)(request, metadata=link.metadata)
                 held.callback(call.cancel)
                 answer = await answer_of(call, link)
                 return _Begun(link, call, answer, held.pop_all())
@@ -226,11 +241,20 @@ class Maintenance:
         return await self._connection.coordinators.try_each(begin)
 
 
+class _StreamCall(Protocol):
+    """A call whose answers are a stream."""
+
+    async def read(self) -> object:
+        """The next answer; gRPC's EOF at the end."""
+
+    def cancel(self) -> bool: ...
+
+
 @dataclass(frozen=True, slots=True)
 class _Begun:
     """The owner's stream, and its first answer. The end of ``held`` ends it."""
 
     link: Link
-    call: "aio.UnaryStreamCall[api.CompactRequest, api.CompactResponse]"
+    call: _StreamCall
     answer: object
     held: contextlib.ExitStack

@@ -1003,6 +1003,49 @@ class TruncateResponse(_message.Message):
 Global___TruncateResponse: _TypeAlias = TruncateResponse  # noqa: Y015
 
 @_typing.final
+class LendRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TABLE_FIELD_NUMBER: _builtins.int
+    LONGEST_MS_FIELD_NUMBER: _builtins.int
+    table: _builtins.str
+    longest_ms: _builtins.int
+    """How long the table may take no rows: at most a day."""
+    def __init__(
+        self,
+        *,
+        table: _builtins.str = ...,
+        longest_ms: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["longest_ms", b"longest_ms", "table", b"table"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LendRequest: _TypeAlias = LendRequest  # noqa: Y015
+
+@_typing.final
+class LendResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    URL_FIELD_NUMBER: _builtins.int
+    url: _builtins.str
+    """Where the table lies."""
+    def __init__(
+        self,
+        *,
+        url: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["url", b"url"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LendResponse: _TypeAlias = LendResponse  # noqa: Y015
+
+@_typing.final
 class SliceRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -100,6 +100,11 @@ class MaintenanceServiceStub(object):
                 request_serializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.TruncateRequest.SerializeToString,
                 response_deserializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.TruncateResponse.FromString,
                 _registered_method=True)
+        self.Lend = channel.unary_stream(
+                '/headgate.api.v1.MaintenanceService/Lend',
+                request_serializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.LendRequest.SerializeToString,
+                response_deserializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.LendResponse.FromString,
+                _registered_method=True)
         self.Slice = channel.unary_unary(
                 '/headgate.api.v1.MaintenanceService/Slice',
                 request_serializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.SliceRequest.SerializeToString,
@@ -248,6 +253,17 @@ class MaintenanceServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Lend(self, request, context):
+        """Lends the table to the caller, who works on all of it in its storage, as its owner, and with rights of his own there: `headgate table
+        rescale`. Checkpoints that are not decided are aborted, open compactions are cancelled, and channels end with MOVED; they are opened
+        again once the loan is over, and accepted rows are safe. The answer comes when nobody else writes the table. The loan is over when the
+        call is, or after `longest_ms`: the owner takes the table back, and what the caller has not committed by then is void.
+        Retry: safe; what was lent before is taken back first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Slice(self, request, context):
         """Sets one file slice aside, so that it is not compacted and its rows are refused with SLICE_SET_ASIDE, or readmits it; and lists
         slices that are set aside or cannot be compacted. Retry: safe.
@@ -362,6 +378,11 @@ def add_MaintenanceServiceServicer_to_server(servicer, server):
                     servicer.Truncate,
                     request_deserializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.TruncateRequest.FromString,
                     response_serializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.TruncateResponse.SerializeToString,
+            ),
+            'Lend': grpc.unary_stream_rpc_method_handler(
+                    servicer.Lend,
+                    request_deserializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.LendRequest.FromString,
+                    response_serializer=headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.LendResponse.SerializeToString,
             ),
             'Slice': grpc.unary_unary_rpc_method_handler(
                     servicer.Slice,
@@ -719,6 +740,33 @@ class MaintenanceService(object):
             '/headgate.api.v1.MaintenanceService/Truncate',
             headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.TruncateRequest.SerializeToString,
             headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.TruncateResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Lend(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/headgate.api.v1.MaintenanceService/Lend',
+            headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.LendRequest.SerializeToString,
+            headgate__proto_dot_api_dot_v1_dot_maintenance__pb2.LendResponse.FromString,
             options,
             channel_credentials,
             insecure,

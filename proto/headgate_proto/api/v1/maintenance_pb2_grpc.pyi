@@ -102,6 +102,13 @@ class MaintenanceServiceStub:
     Retry: safe after UNAVAILABLE; after an unknown outcome look at the table first, because a second one removes what came meanwhile.
     Errors: INVALID_ARGUMENT (neither partitions nor the whole table, or both; a partition that the table never had).
     """
+    Lend: _grpc.UnaryStreamMultiCallable[_maintenance_pb2.LendRequest, _maintenance_pb2.LendResponse]
+    """Lends the table to the caller, who works on all of it in its storage, as its owner, and with rights of his own there: `headgate table
+    rescale`. Checkpoints that are not decided are aborted, open compactions are cancelled, and channels end with MOVED; they are opened
+    again once the loan is over, and accepted rows are safe. The answer comes when nobody else writes the table. The loan is over when the
+    call is, or after `longest_ms`: the owner takes the table back, and what the caller has not committed by then is void.
+    Retry: safe; what was lent before is taken back first.
+    """
     Slice: _grpc.UnaryUnaryMultiCallable[_maintenance_pb2.SliceRequest, _maintenance_pb2.SliceResponse]
     """Sets one file slice aside, so that it is not compacted and its rows are refused with SLICE_SET_ASIDE, or readmits it; and lists
     slices that are set aside or cannot be compacted. Retry: safe.
@@ -207,6 +214,13 @@ class MaintenanceServiceAsyncStub(MaintenanceServiceStub):
     not committed yet, and those that are sent later, are kept.
     Retry: safe after UNAVAILABLE; after an unknown outcome look at the table first, because a second one removes what came meanwhile.
     Errors: INVALID_ARGUMENT (neither partitions nor the whole table, or both; a partition that the table never had).
+    """
+    Lend: _aio.UnaryStreamMultiCallable[_maintenance_pb2.LendRequest, _maintenance_pb2.LendResponse]  # type: ignore[assignment]
+    """Lends the table to the caller, who works on all of it in its storage, as its owner, and with rights of his own there: `headgate table
+    rescale`. Checkpoints that are not decided are aborted, open compactions are cancelled, and channels end with MOVED; they are opened
+    again once the loan is over, and accepted rows are safe. The answer comes when nobody else writes the table. The loan is over when the
+    call is, or after `longest_ms`: the owner takes the table back, and what the caller has not committed by then is void.
+    Retry: safe; what was lent before is taken back first.
     """
     Slice: _aio.UnaryUnaryMultiCallable[_maintenance_pb2.SliceRequest, _maintenance_pb2.SliceResponse]  # type: ignore[assignment]
     """Sets one file slice aside, so that it is not compacted and its rows are refused with SLICE_SET_ASIDE, or readmits it; and lists
@@ -382,6 +396,19 @@ class MaintenanceServiceServicer(metaclass=_abc_1.ABCMeta):
         not committed yet, and those that are sent later, are kept.
         Retry: safe after UNAVAILABLE; after an unknown outcome look at the table first, because a second one removes what came meanwhile.
         Errors: INVALID_ARGUMENT (neither partitions nor the whole table, or both; a partition that the table never had).
+        """
+
+    @_abc_1.abstractmethod
+    def Lend(
+        self,
+        request: _maintenance_pb2.LendRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_maintenance_pb2.LendResponse], _abc.AsyncIterator[_maintenance_pb2.LendResponse]]:
+        """Lends the table to the caller, who works on all of it in its storage, as its owner, and with rights of his own there: `headgate table
+        rescale`. Checkpoints that are not decided are aborted, open compactions are cancelled, and channels end with MOVED; they are opened
+        again once the loan is over, and accepted rows are safe. The answer comes when nobody else writes the table. The loan is over when the
+        call is, or after `longest_ms`: the owner takes the table back, and what the caller has not committed by then is void.
+        Retry: safe; what was lent before is taken back first.
         """
 
     @_abc_1.abstractmethod
