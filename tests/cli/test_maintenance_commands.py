@@ -126,6 +126,34 @@ def test_who_does_not_say_yes_changes_nothing(
     assert notes(hudi.open_table(table.url))["a"] == "a9"
 
 
+def test_a_table_gets_another_number_of_buckets(headgate: Any, table: hudi.Table) -> None:
+    before = state(table)
+    code, (planned,), _ = headgate("table", "rescale", table.url, "--buckets", "4", "--plan-only")
+    assert (code, planned["event"], planned["before"], planned["buckets"], planned["file_groups"]) == (0, "planned", 1, 4, 1)
+    assert state(table) == before
+    code, said, _ = headgate("table", "rescale", table.url, "--buckets", "4")
+    (done,) = [line for line in said if line["event"] == "rescaled"]
+    assert (code, done["rows"], done["files"]) == (ExitCode.OK, 4, len(hudi.open_table(table.url).file_groups()))
+    last = [line for line in said if line["event"] == "progress"][-1]
+    assert (last["rows"], last["bytes_done"]) == (4, planned["bytes"])
+    assert notes(hudi.open_table(table.url)) == {"a": "a3", "k1": "k", "k2": "k", "k3": "k"}
+    code, said, _ = headgate("table", "rescale", table.url, "--buckets", "4")
+    assert (code, [line["event"] for line in said]) == (ExitCode.OK, ["planned"])
+
+
+def test_a_table_of_a_cluster_is_not_rescaled_beside_its_owner(headgate: Any, table: hudi.Table) -> None:
+    for wrong in (["--take-over"], ["--longest-pause", "soon"]):
+        code, said, error = headgate("table", "rescale", "flights", "--buckets", "4", *wrong)
+        assert (code, said) == (ExitCode.USAGE, [])
+        assert wrong[0] in error["message"]
+    with hudi.open_table(table.url, owner=hudi.OwnerProcess("cluster", "host", 1, "host:7070")) as cluster:
+        cluster.own()
+        code, said, error = headgate("table", "rescale", table.url, "--buckets", "4")
+    assert (code, [line["event"] for line in said]) == (ExitCode.OPERATOR, ["planned"])
+    assert "--take-over" in error["fix"]
+    assert headgate("table", "rescale", table.url, "--buckets", "4", "--take-over")[0] == ExitCode.OK
+
+
 def test_a_table_at_an_address_is_upgraded_and_downgraded(headgate: Any, table: hudi.Table) -> None:
     for command, before, version in (("upgrade", 8, 9), ("upgrade", 9, 9), ("downgrade", 9, 8)):
         code, (said,), _ = headgate("table", command, table.url)

@@ -101,9 +101,9 @@ class Headgate:
         dataclass, NamedTuple, attrs class or pydantic model; a pandas or polars frame, or another source of Arrow rows, and
         ``Path("orders.parquet")``, whose columns and types count, not their rows.
         ``ordering``: among rows of one key its largest value wins; without one, the latest write. ``buckets``: file groups a
-        partition, fixed for good. ``hive_style``: folders are named ``column=value``. ``table_version``: Hudi's, 8 or 9 (for Hudi
-        1.1 and newer). 0 means 8, of both. Raises TableExistsError, SchemaError, InvalidArgumentError, QuotaError (of tables),
-        UnavailableError::
+        partition; ``rescale`` changes it. ``hive_style``: folders are named ``column=value``. ``table_version``: Hudi's, 8 or 9
+        (for Hudi 1.1 and newer). 0 means 8, of both. Raises TableExistsError, SchemaError, InvalidArgumentError,
+        QuotaError (of tables), UnavailableError::
 
             orders = hg.create_table("orders", [("id", int), ("day", str), ("at", datetime)],
                                      key="id", ordering="at", partition_by="day", exist_ok=True)

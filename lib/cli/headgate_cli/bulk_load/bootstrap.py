@@ -50,7 +50,13 @@ class BootstrapOptions(SparkOptions):
 @click.option("--key", required=True, help="Columns of the record key, column,…")
 @click.option("--ordering", default="", help="Column whose larger value wins. [the later write wins]")
 @click.option("--partition-by", default="", help="Columns that name the folders, column,…")
-@click.option("--buckets", default=8, show_default=True, type=click.IntRange(1), help="File groups a partition, fixed for good.")
+@click.option(
+    "--buckets",
+    default=8,
+    show_default=True,
+    type=click.IntRange(1),
+    help="File groups a partition; `headgate table rescale` changes it.",
+)
 @click.option(
     "--step-rows",
     default=_STEP_ROWS,

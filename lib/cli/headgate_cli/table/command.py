@@ -18,6 +18,7 @@ class _TableCommands(LazyGroup):
         "channels": Place("headgate_cli.table.channels:channels", "List channels with their offsets."),
         "slice": Place("headgate_cli.table.slices:slice_", "Set file slices aside, readmit them."),
         "alter": Place("headgate_cli.table.alter:alter", "Add columns, widen types."),
+        "rescale": Place("headgate_cli.table.rescale:rescale", "Give a table another number of buckets."),
         "delete": Place("headgate_cli.table.delete:delete", "Delete the rows that a condition selects."),
         "delete-partitions": Place("headgate_cli.table.delete_partitions:delete_partitions", "Remove all rows of partitions."),
         "expire": Place("headgate_cli.table.expire:expire", "Remove partitions past their time."),

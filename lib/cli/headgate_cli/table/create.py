@@ -34,7 +34,13 @@ class TableOptions(TypedDict):
 @click.option("--key", required=True, help="Columns of the record key, column,…: rows of one key replace each other.")
 @click.option("--ordering", default="", help="Column whose larger value wins. [the later write wins]")
 @click.option("--partition-by", default="", help="Columns that name the folders, column,…: keys are unique in a folder.")
-@click.option("--buckets", default=8, show_default=True, type=click.IntRange(1), help="File groups a partition; fixed for good.")
+@click.option(
+    "--buckets",
+    default=8,
+    show_default=True,
+    type=click.IntRange(1),
+    help="File groups a partition; `headgate table rescale` changes it.",
+)
 @click.option("--hive-style", is_flag=True, help="Name the folders column=value.")
 @click.option(
     "--table-version",

@@ -1,0 +1,150 @@
+"""`headgate table rescale`: another number of buckets, in one commit that rewrites all rows."""
+
+import asyncio
+
+import click
+
+from headgate.maintenance import Maintenance
+from headgate_cli.cluster import Access
+from headgate_cli.exits import ExitCode
+from headgate_cli.failures import CommandError
+from headgate_cli.maintenance.progress import WorkBar
+from headgate_cli.maintenance.target import call_owner, is_address, table_command
+from headgate_cli.output import Output, size
+from headgate_cli.table.location import locate_table, open_unowned, take_over_option
+from headgate_cli.table.storage import Location
+from headgate_runtime.values import duration
+from headgate_runtime.world import World
+from headgate_tables.errors import DeposedError
+from headgate_tables.face.results import RescaleResult
+
+
+@click.command("rescale", short_help="Give a table another number of buckets.")
+@click.option("--buckets", required=True, type=click.IntRange(1), help="File groups that a partition has from then on.")
+@click.option("--plan-only", is_flag=True, help="Show what would be rewritten; change nothing.")
+@click.option(
+    "--longest-pause",
+    default="1m",
+    show_default=True,
+    metavar="TIME",
+    help="How long a cluster's table may take no rows; longer, and it stays as it is.",
+)
+@take_over_option
+@table_command
+def rescale(
+    output: Output,
+    /,
+    table_name: str,
+    access: Access,
+    storage: tuple[str, ...],
+    buckets: int,
+    plan_only: bool,
+    longest_pause: str,
+    take_over: bool,
+) -> None:
+    """Spreads the rows of TABLE over another number of buckets.
+
+    A bucket is one file group of a partition: a hundred thousand to some million rows are a good size. All rows are read, merged
+    and written once; readers go on, and see the rows once, before and after. Rows stay as they are, so readers of changes see
+    nothing new. The files of before go with a later cleaning.
+
+    This process does it, in the table's storage, with the memory of a compaction. TABLE is a name: its owner lends the table, and
+    takes no rows meanwhile; producers wait, and go on by themselves. Compact it first (`headgate compact`), and that is shorter.
+    Or TABLE is an address with a slash, of a table that nobody else writes. Hudi's own writers need the new number, too
+    (`headgate table describe --for spark` prints how).
+
+    \b
+    Examples:
+      headgate table rescale flights --buckets 32 --plan-only
+      headgate table rescale flights --buckets 32 --longest-pause 10m
+      headgate table rescale s3://lake/flights --buckets 32 --storage region=eu-west-1
+
+    With --json: lines with "event": "planned", "progress" (rows written, bytes done) and "rescaled".
+    """  # noqa: D301 - click wants the backspace
+    pause_ms = _milliseconds("--longest-pause", longest_pause)
+    if take_over and not is_address(table_name):
+        raise click.UsageError("--take-over goes with a table's address: its coordinators have ended, and know no name")
+    location = locate_table(table_name, access, storage)
+    with location.open() as table:
+        planned = table.rescale(buckets, plan_only=True)
+    _show_plan(output, planned)
+    if plan_only or planned.before == buckets:
+        return
+    with WorkBar(output, "rescaling") as bar:
+        work = _Work(bar, location, buckets, planned.bytes)
+        if is_address(table_name):
+            done, pause_s = work.run(take_over=take_over), 0.0
+        else:
+            done, pause_s = call_owner(access, table_name, lambda owner: _while_lent(owner, pause_ms, work))
+    _show_done(output, done, pause_s)
+
+
+def _milliseconds(option: str, text: str) -> int:
+    try:
+        return round(1000 * float(str(duration(text))))
+    except ValueError:
+        raise click.UsageError(f"{option} {text!r} is no time; write 90s or 10m") from None
+
+
+class _Work:
+    """The rescale, in this process."""
+
+    def __init__(self, bar: WorkBar, location: Location, buckets: int, total: int) -> None:
+        self._bar = bar
+        self._location = location
+        self._buckets = buckets
+        self._total = total
+        self._stopped = False
+
+    def run(self, *, take_over: bool) -> RescaleResult:
+        """Raises TablesError, CommandError."""
+        with open_unowned(self._location, take_over=take_over) as table:
+            return table.rescale(self._buckets, progress=self._show)
+
+    def stop(self) -> None:
+        """Ends ``run``, on another thread, before it commits."""
+        self._stopped = True
+
+    def _show(self, rows: int, done: int) -> None:
+        if self._stopped:
+            raise KeyboardInterrupt
+        self._bar.at({"rows": rows, "bytes_done": done, "bytes": self._total}, done, self._total, f"{rows:,} rows")
+
+
+async def _while_lent(owner: Maintenance, longest_ms: int, work: _Work) -> tuple[RescaleResult, float]:
+    """What was done, and for how many seconds the table took no rows."""
+    clock = World.real().clock
+    began = clock.monotonic()
+    try:
+        async with owner.lend(longest_ms):
+            done = await asyncio.to_thread(work.run, take_over=True)
+    except CommandError as ended:
+        if ended.kind != DeposedError.__name__:
+            raise
+        raise CommandError(
+            f"the table was lent for {longest_ms / 1000:g} s, and it took longer: nothing has changed",
+            fix="Compact the table first (`headgate compact`), which takes no pause, or give a longer --longest-pause.",
+            code=ExitCode.OPERATOR,
+            kind="LoanOver",
+        ) from ended
+    finally:
+        work.stop()
+    return done, clock.monotonic() - began
+
+
+def _show_plan(output: Output, planned: RescaleResult) -> None:
+    said = {"before": planned.before, "buckets": planned.buckets, "file_groups": planned.replaced, "bytes": planned.bytes}
+    output.print_json({"event": "planned", **said})
+    if planned.before == planned.buckets:
+        output.print_text(f"The table has {planned.buckets:,} buckets already.")
+        return
+    groups = f"{planned.replaced:,} file groups, {size(planned.bytes)}"
+    output.print_text(f"{groups}, from {planned.before:,} to {planned.buckets:,} buckets a partition.")
+
+
+def _show_done(output: Output, done: RescaleResult, pause_s: float) -> None:
+    said = {"instant": done.instant, "rows": done.rows, "files": done.files, "bytes": done.bytes, "pause_s": round(pause_s, 3)}
+    output.print_json({"event": "rescaled", "buckets": done.buckets, **said})
+    output.print_text(f"{done.rows:,} rows in {done.files:,} files, {size(done.bytes)}, {done.buckets:,} buckets.", fg="green")
+    if pause_s:
+        output.print_text(f"The table took no rows for {pause_s:.1f} s.")
