@@ -35,7 +35,7 @@ async def lend(
     try:
         await _first_of(over, lent.wait(), draining.wait())
         if lent.is_set() and not draining.is_set():
-            yield api.LendResponse(url=owned.target.url)
+            yield api.LendResponse(url=owned.target.url, epoch=owned.target.epoch)
             await _first_of(over, clock.sleep(longest_ms / 1000), draining.wait())
     finally:
         returned.set()

@@ -112,10 +112,11 @@ class Maintenance:
         return await coordinators.retry(lambda _: coordinators.try_each(to_owner), self._connection.timeout, patient=True)
 
     @contextlib.asynccontextmanager
-    async def lend(self, longest_ms: int) -> AsyncIterator[str]:
-        """Has the table lent to this program until the block ends, at most for so long; yields where it lies.
+    async def lend(self, longest_ms: int) -> AsyncIterator[api.LendResponse]:
+        """Has the table lent to this program until the block ends, at most for so long; yields where it lies, and the epoch.
 
-        Nobody else writes it meanwhile. It is opened there with ``take_over=True``; a DeposedError says that the loan is over.
+        Nobody else writes it meanwhile. It is opened there with ``take_over=True`` and owned, which has to give the next epoch:
+        another one, and a DeposedError later, says that the loan is over.
         """
         request = api.LendRequest(table=self._table, longest_ms=longest_ms)
         begun = await self._connection.coordinators.retry(
@@ -124,7 +125,7 @@ class Maintenance:
         with begun.held:
             if not isinstance(begun.answer, api.LendResponse):
                 raise UnavailableError(f"{self._table!r} changed hands before it was lent", fix="Run the same again.")
-            yield begun.answer.url
+            yield begun.answer
 
     async def drop(self, table_uuid: str, *, plan_only: bool = False, grace_ms: int = 0) -> api.DropResponse:
         """Drops the table of this name and id. ``plan_only``: answers what would be deleted; ``grace_ms``: how long it can be
