@@ -96,9 +96,11 @@ class _Work:
         self._total = total
         self._stopped = False
 
-    def run(self, *, take_over: bool) -> RescaleResult:
-        """Raises TablesError, CommandError."""
+    def run(self, *, take_over: bool, lent_by: int = 0) -> RescaleResult:
+        """``lent_by``: epoch of the owner that lends the table. Raises TablesError; CommandError, also when the loan is over."""
         with open_unowned(self._location, take_over=take_over) as table:
+            if lent_by and table.own() != lent_by + 1:
+                raise DeposedError("the loan is over", fix="Run the same again.")
             return table.rescale(self._buckets, progress=self._show)
 
     def stop(self) -> None:
@@ -116,8 +118,8 @@ async def _while_lent(owner: Maintenance, longest_ms: int, work: _Work) -> tuple
     clock = World.real().clock
     began = clock.monotonic()
     try:
-        async with owner.lend(longest_ms):
-            done = await asyncio.to_thread(work.run, take_over=True)
+        async with owner.lend(longest_ms) as lent:
+            done = await asyncio.to_thread(work.run, take_over=True, lent_by=lent.epoch)
     except CommandError as ended:
         if ended.kind != DeposedError.__name__:
             raise
