@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -19,9 +19,11 @@ import pyarrow as pa
 from headgate_tables.arrow import index_array
 from headgate_tables.commitlog.records import DataFile
 from headgate_tables.errors import CorruptFileError, StoreUnavailableError
+from headgate_tables.face import owner
 from headgate_tables.face.files import WriteStat, WriteStatus
 from headgate_tables.face.results import CommitResult, RescaleResult
 from headgate_tables.hudi.base_file import WRITE_TOKEN
+from headgate_tables.hudi.bulk_loads import GroupMode
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.keys.bucket import bucket_of, buckets_of_hashes, record_hashes
 from headgate_tables.hudi.keys.record_key import KeySpec, read_keys
@@ -30,7 +32,6 @@ from headgate_tables.hudi.services.compaction.execution import base_file_sink, m
 from headgate_tables.hudi.services.compaction.sorted_writer import RowSink
 from headgate_tables.hudi.services.planning.choose import operation_of
 from headgate_tables.hudi.services.table_context import TableContext
-from headgate_tables.hudi.transaction import Transaction
 from headgate_tables.hudi.view import FileSlice, FileSystemView
 from headgate_tables.storage.store import Outcome, Spool
 
@@ -39,6 +40,13 @@ OPEN_FILES: Final = 8
 
 Progress = Callable[[int, int], None]
 """Gets how many rows were written so far, and the bytes of the slices that are done with."""
+
+
+class Transaction(owner.Transaction, Protocol):
+    """One that a rescale commits in."""
+
+    def announce_bulk_load(self, mode: GroupMode = ..., partitions: Collection[str] = ..., buckets: int = ...) -> None:
+        """See ``BulkLoad``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,6 @@ from headgate_tables.hudi.services.retention import trimming
 from headgate_tables.hudi.services.retention.expiring import check_ttl
 from headgate_tables.hudi.services.stuck import Key, StuckSlice
 from headgate_tables.hudi.services.table_context import TableContext
-from headgate_tables.hudi.transaction import Transaction
 from headgate_tables.hudi.view import FileSystemView
 
 
@@ -43,7 +42,7 @@ class TableServices(ABC):
         """Owns the table, and returns what its services work with."""
 
     @abstractmethod
-    def transaction(self, *, tidy: bool = True) -> Transaction:
+    def transaction(self, *, tidy: bool = True) -> rescaling.Transaction:
         """Begins one."""
 
     @abstractmethod
