@@ -82,9 +82,7 @@ class Tls:
         return Pem(_read(self.ca, before.ca), _read(self.certificate, before.certificate), _read(self.key, before.key))
 
     def _check(self, found: Pem) -> None:
-        """Looks at the files themselves, because OpenSSL takes no content, and at what was read for a file that was empty then:
-        who replaces one in place empties it first, so that the same half of a pair may be met twice.
-        """
+        """Raises InvalidArgumentError for what TLS cannot use."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.set_ciphers("ALL:@SECLEVEL=0")  # which keys are too weak is for gRPC to say
         if found.ca is not None:
@@ -94,15 +92,23 @@ class Tls:
                 what = f"{self.ca} is no PEM file of certificates"
                 raise InvalidArgumentError(what, fix="Name that of the cluster's authority.") from None
         if self.certificate and self.key and not (_is_pipe(self.certificate) or _is_pipe(self.key)):
-            try:
-                if not (found.certificate and found.key):
-                    raise ssl.SSLError("an empty file")
-                context.load_cert_chain(self.certificate, self.key, password="")
-            except OSError:  # ssl.SSLError is one, and one of the files may have gone meanwhile
+            # A file that is replaced in place is empty first. If it was so when it was read, what OpenSSL finds in it now is no
+            # answer: the next reading may meet the empty half of another pair, and take the two for the same.
+            was_empty = not (found.certificate and found.key)
+            if was_empty or not _is_pair(context, self.certificate, self.key):
                 raise InvalidArgumentError(
                     f"{self.certificate} and {self.key} are not PEM files of a certificate and of its key, without a password",
                     fix="Give the two that were issued together.",
-                ) from None
+                )
+
+
+def _is_pair(context: ssl.SSLContext, certificate: str | Path, key: str | Path) -> bool:
+    """By the files themselves: OpenSSL takes no content."""
+    try:
+        context.load_cert_chain(certificate, key, password="")
+    except OSError:  # ssl.SSLError is one, and one of the files may have gone meanwhile
+        return False
+    return True
 
 
 def look_for(addresses: Sequence[str], token: str | Path | None, tls: Tls | bool | None) -> Look:
