@@ -245,7 +245,7 @@ class SteppedStore:
     def delete_folder(self, folder: str) -> None:
         self._store.delete_folder(folder)
         if self._dropped:
-            self._reached("log_removed" if folder.endswith(LOG_LAYOUT.folder.removeprefix(LOG_LAYOUT.root)) else "dropped_folder")
+            self._reached("log_removed" if folder in (LOG_LAYOUT.folder, LOG_LAYOUT.removed_folder) else "dropped_folder")
 
     def delete_empty(self, folder: str) -> None:
         self._store.delete_empty(folder)

@@ -153,8 +153,8 @@ def test_d6_a_process_that_slept_through_a_drop_wins_nothing(tmp_path: Path, kin
 
 
 class WriterInBetween(FailingStore):
-    """Whenever a folder was deleted, a writer that knows nothing of it makes a file durable. ``made``: the folders after which it
-    could.
+    """Whenever a folder was deleted, a writer that knows nothing of it makes a file durable, and an old owner one of the timeline.
+    ``made``: the folders after which they could.
     """
 
     def __init__(self, root: Path, ids: Ids, *, anchor: str = "") -> None:
@@ -164,18 +164,19 @@ class WriterInBetween(FailingStore):
     def delete_folder(self, folder: str) -> None:
         super().delete_folder(folder)
         with contextlib.suppress(TablesError):
-            late = f"{LOG_LAYOUT.stage_folder(1, 'writer')}/file {len(self.made)}"
-            open_store(self.url, None, System.real().ids, anchor=LOG_LAYOUT.root).stage([(late, [b"rows"])])
+            theirs = open_store(self.url, None, System.real().ids, anchor=LOG_LAYOUT.root)
+            theirs.stage([(f"{LOG_LAYOUT.stage_folder(1, 'writer')}/file {len(self.made)}", [b"rows"])])
+            theirs.create(f"{LOG_LAYOUT.root}/timeline/{len(self.made)}.deltacommit.inflight", [b""], durable=False)
             self.made.append(folder)
 
 
-def test_d6_a_writer_in_the_middle_of_a_write_makes_no_folder_again_that_the_drop_deleted(tmp_path: Path) -> None:
+def test_d6_processes_in_the_middle_of_a_write_make_no_folder_again_that_the_drop_deleted(tmp_path: Path) -> None:
     folder = used(tmp_path)
     store = WriterInBetween(folder, System.real().ids, anchor=LOG_LAYOUT.root)
     with open_on(store) as dropper:
         dropper.drop("ann")
     assert [path.name for path in folder.iterdir()] == [TOMBSTONE]
-    assert store.made[-1:] == [f"{LOG_LAYOUT.root}/timeline"]
+    assert store.made[-1:] == [f"{LOG_LAYOUT.root}/timeline"]  # the last that goes before the anchor
 
 
 def test_d6_where_files_are_made_in_place_a_number_below_the_drop_is_not_won(tmp_path: Path) -> None:

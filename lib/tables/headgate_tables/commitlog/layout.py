@@ -52,6 +52,11 @@ class LogLayout:
         """What ``root`` is called while the end of a drop deletes it (rule D6)."""
         return f"{self.root}.dropped"
 
+    @property
+    def removed_folder(self) -> str:
+        """The log's folder in ``removed_root``."""
+        return f"{self.removed_root}{self.folder.removeprefix(self.root)}"
+
     def slot_path(self, n: int) -> str:
         """Where slot ``n`` lies, from the table's root."""
         return f"{self.slots}/{number_name(n)}"

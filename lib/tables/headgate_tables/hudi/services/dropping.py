@@ -190,8 +190,9 @@ def _remove_root(store: Store) -> None:
     """
     removed = LOG_LAYOUT.removed_root
     store.rename_folder(LOG_LAYOUT.root, removed)
-    for folder in (*(f"{LOG_LAYOUT.root}/{name}" for name in _FOLDERS), LOG_LAYOUT.folder):
-        store.delete_folder(f"{removed}{folder.removeprefix(LOG_LAYOUT.root)}")
+    for name in _FOLDERS:
+        store.delete_folder(f"{removed}/{name}")  # once more: until the anchor was gone an old owner could make one again
+    store.delete_folder(LOG_LAYOUT.removed_folder)
     store.delete_empty(removed)
     store.rename_folder(removed, LOG_LAYOUT.root)  # with files of others, if it is still there
 
