@@ -6,22 +6,16 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from headgate_cli.main import run
+from support.spark_sessions import start_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _JARS: Final = {"delta": "HEADGATE_DELTA_JARS", "iceberg": "HEADGATE_ICEBERG_JARS"}
-_CONF: Final = {
-    "delta": {
-        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        "spark.databricks.delta.snapshotPartitions": "2",
-    },
-    "iceberg": {"spark.sql.catalog.ice": "org.apache.iceberg.spark.SparkCatalog", "spark.sql.catalog.ice.type": "hadoop"},
-}
 _PROPERTIES: Final = {
     "delta": "'delta.enableDeletionVectors' = 'true'",
     "iceberg": "'format-version' = '2', 'write.update.mode' = 'merge-on-read', 'write.delete.mode' = 'merge-on-read'",
@@ -32,7 +26,7 @@ _PROPERTIES: Final = {
 def main() -> None:
     """Ends with the command's exit code."""
     kind, rows, folder = sys.argv[1:]
-    spark = _session(kind, folder)
+    spark = start_session(os.environ[_JARS[kind]], Path(folder), _settings(kind, folder) | {"spark.sql.shuffle.partitions": "2"})
     name = f"delta.`{folder}/orders`" if kind == "delta" else "ice.shop.orders"
     source = f"{folder}/orders" if kind == "delta" else name
     properties = _PROPERTIES[kind]
@@ -47,23 +41,15 @@ def main() -> None:
     sys.exit(run(["bootstrap", source, "--format", kind, "--option", version, "--table", f"{folder}/ours", *of_table, "--json"]))
 
 
-def _session(kind: str, folder: str) -> SparkSession:
-    from pyspark.sql import SparkSession
-
-    java = f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Duser.timezone=UTC -Djava.io.tmpdir={folder}"
-    conf = {
-        "spark.jars": os.environ[_JARS[kind]],
-        "spark.driver.extraJavaOptions": java,
-        "spark.sql.catalog.ice.warehouse": f"{folder}/ice",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-    }
-    builder = SparkSession.builder.master("local[2]")
-    for key, value in (conf | _CONF[kind]).items():
-        builder = builder.config(key, value)
-    return builder.getOrCreate()
+def _settings(kind: str, folder: str) -> dict[str, str]:
+    if kind == "delta":
+        return {
+            "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+            "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+            "spark.databricks.delta.snapshotPartitions": "2",
+        }
+    catalog = "spark.sql.catalog.ice"
+    return {catalog: "org.apache.iceberg.spark.SparkCatalog", f"{catalog}.type": "hadoop", f"{catalog}.warehouse": f"{folder}/ice"}
 
 
 def _newest(spark: SparkSession, kind: str, name: str) -> str:

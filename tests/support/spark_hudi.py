@@ -8,6 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from support.spark_sessions import start_session
+
 _QUICK = {
     "hoodie.metadata.enable": "false",
     "hoodie.embed.timeline.server": "false",
@@ -30,9 +32,6 @@ _QUICK = {
 }
 _numbers = itertools.count()
 _SESSION = {
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.driver.memory": "1g",
     "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
     "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
     "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
@@ -40,23 +39,13 @@ _SESSION = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.shuffle.partitions": "1",
     "spark.default.parallelism": "1",
-    "spark.sql.session.timeZone": "UTC",
     "spark.sql.parquet.inferTimestampNTZ.enabled": "false",
 }
 
 
 def start_spark(jar: str, folder: Path, *, master: str = "local[2]") -> Any:
-    """A local SparkSession with Hudi's bundle; the caller stops it. ``folder`` takes what Spark likes to leave lying about.
-    ``master``: ``local[2,4]`` runs a task up to four times.
-    """
-    from pyspark.sql import SparkSession
-
-    java = f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Duser.timezone=UTC -Dderby.system.home={folder} -Djava.io.tmpdir={folder}"
-    builder = SparkSession.builder.master(master).appName("interop").config("spark.jars", jar)
-    settings = _SESSION | {"spark.driver.extraJavaOptions": java, "spark.sql.warehouse.dir": str(folder / "warehouse")}
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    spark = builder.getOrCreate()
+    """A session with Hudi's bundle. Otherwise as ``start_session``."""
+    spark = start_session(jar, folder, _SESSION, master=master)
     spark.sparkContext.setLogLevel("OFF")
     return spark
 
