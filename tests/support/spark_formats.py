@@ -49,7 +49,11 @@ def _settings(kind: str, folder: str) -> dict[str, str]:
             "spark.databricks.delta.snapshotPartitions": "2",
         }
     catalog = "spark.sql.catalog.ice"
-    return {catalog: "org.apache.iceberg.spark.SparkCatalog", f"{catalog}.type": "hadoop", f"{catalog}.warehouse": f"{folder}/ice"}
+    return {
+        catalog: "org.apache.iceberg.spark.SparkCatalog",
+        f"{catalog}.type": "hadoop",
+        f"{catalog}.warehouse": f"{folder}/ice",
+    }
 
 
 def _newest(spark: SparkSession, kind: str, name: str) -> str:

@@ -153,8 +153,8 @@ def test_d6_a_process_that_slept_through_a_drop_wins_nothing(tmp_path: Path, kin
 
 
 class WriterInBetween(FailingStore):
-    """Whenever a folder was deleted, a writer that knows nothing of it makes a file durable, and an old owner one of the timeline.
-    ``made``: the folders after which they could.
+    """Whenever a folder was deleted, a writer that knows nothing of it makes a file durable, and an old owner one of the
+    timeline. ``made``: the folders after which they could.
     """
 
     def __init__(self, root: Path, ids: Ids, *, anchor: str = "") -> None:
