@@ -5,6 +5,8 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from headgate_tables.face.definition import Definition
+from headgate_tables.face.files import WriteStatus
+from headgate_tables.face.rescaling import RescaleJob, RescaleUnit
 from headgate_tables.face.settings import TableSettings
 from headgate_tables.face.writing import BulkFiles, ChangeSink, LoadTask
 from headgate_tables.hudi import place as placing
@@ -15,6 +17,8 @@ from headgate_tables.hudi.keys.java_hash import Int32s
 from headgate_tables.hudi.place import Placed
 from headgate_tables.hudi.services.bulk import base_files
 from headgate_tables.hudi.services.bulk import log_files as load_logs
+from headgate_tables.hudi.services.compaction.rewriting import UnitRewriter
+from headgate_tables.hudi.services.compaction.task import layout_in
 from headgate_tables.hudi.sift import BucketedRows, Sifted, concatenated, sift
 from headgate_tables.opening import as_hudi
 from headgate_tables.storage.store import Store
@@ -32,6 +36,7 @@ __all__ = [
     "partitions_of",
     "place",
     "place_deletes",
+    "rescale_unit",
     "sift",
 ]
 
@@ -72,6 +77,11 @@ def bulk_files(
     """
     texts = TableSettings.from_texts(settings)
     return base_files.BulkFiles(folder, as_hudi(definition), task, settings=texts, overwriting=overwriting)
+
+
+def rescale_unit(folder: Store, job: RescaleJob, unit: RescaleUnit) -> list[WriteStatus]:
+    """Rewrites a unit of a rescale; may run twice, at once or later. Returns durable files. Raises TablesError."""
+    return UnitRewriter(folder, job, layout_in(folder, as_hudi(job.definition))).rewrite(unit)
 
 
 def log_files(folder: Store, definition: Definition, task: LoadTask, *, deletes: bool) -> BulkFiles:

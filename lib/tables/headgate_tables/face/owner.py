@@ -11,6 +11,7 @@ from headgate_tables.face.altering import Alteration, AlterResult
 from headgate_tables.face.files import WriteStatus
 from headgate_tables.face.operation import Operation, OperationResult, Plan
 from headgate_tables.face.reader import TableReader
+from headgate_tables.face.rescaling import RunUnits
 from headgate_tables.face.results import (
     AdoptResult,
     ArchiveResult,
@@ -248,8 +249,17 @@ class OperatorCalls(Protocol):
     def alter(self, alteration: Alteration, *, plan_only: bool = False) -> AlterResult:
         """Adds columns, widens types, lets columns be null. Raises SchemaError, and TransactionError while one is open."""
 
-    def rescale(self, buckets: int, *, plan_only: bool = False, progress: Callable[[int, int], None] = ...) -> RescaleResult:
-        """Gives each partition another number of buckets. ``progress`` gets rows written and bytes done with."""
+    def rescale(
+        self,
+        buckets: int,
+        *,
+        plan_only: bool = False,
+        progress: Callable[[int, int], None] = ...,
+        run: RunUnits | None = None,
+    ) -> RescaleResult:
+        """Gives each partition another number of buckets. ``progress`` gets rows written and bytes done with. ``run``: has other
+        processes do the work.
+        """
 
     def evolution(self, columns: pa.Schema) -> Alteration:
         """The alteration after which the table holds a batch's ``columns``. Raises SchemaError if its setting forbids it."""

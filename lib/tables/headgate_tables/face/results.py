@@ -229,8 +229,8 @@ class RescaleResult:
     """A change of the number of buckets, from ``before`` to ``buckets``. ``instant`` is "" when nothing had to change, or it was
     only planned.
 
-    ``replaced``: file groups that left the table, or would; ``files``, ``rows``: in the new ones. ``bytes``: of these, or of what
-    would be read.
+    ``replaced``: file groups that left the table, or would; ``units``: in which they are rewritten, each by itself; ``files``,
+    ``rows``: in the new ones. ``bytes``: of these, or of what would be read.
     """
 
     instant: str
@@ -238,6 +238,7 @@ class RescaleResult:
     before: int
     buckets: int
     replaced: int
+    units: int
     files: int
     rows: int
     bytes: int

@@ -8,6 +8,7 @@ import pyarrow as pa
 from headgate_tables.face import owner
 from headgate_tables.face.altering import Alteration, AlterResult
 from headgate_tables.face.operation import Operation, OperationResult, Plan
+from headgate_tables.face.rescaling import RunUnits
 from headgate_tables.face.results import (
     ArchiveResult,
     CleanResult,
@@ -118,10 +119,16 @@ class TableServices(ABC):
         return result
 
     def rescale(
-        self, buckets: int, *, plan_only: bool = False, progress: rescaling.Progress = lambda _rows, _bytes: None
+        self,
+        buckets: int,
+        *,
+        plan_only: bool = False,
+        progress: rescaling.Progress = lambda _rows, _bytes: None,
+        run: RunUnits | None = None,
     ) -> RescaleResult:
         """Gives each partition another number of buckets, in one commit that rewrites all rows. Readers go on meanwhile, and see
         the rows once, before and after. ``progress`` gets the rows written so far, and the bytes of slices that are done with.
+        ``run``: has other processes do the work, which ``progress`` then hears nothing of.
 
         ``plan_only``: returns what would be done, owns and changes nothing. Raises OptionError for a number that a table cannot
         have, TransactionError while a transaction or a compaction is open.
@@ -130,7 +137,7 @@ class TableServices(ABC):
         if plan_only or planned.before == buckets:
             return planned
         with self.transaction() as transaction:
-            done = rescaling.rescale(self._context(), transaction, buckets, progress)
+            done = rescaling.rescale(self._context(), transaction, buckets, progress, run)
         self._maintainer.forget()
         return done
 

@@ -45,7 +45,7 @@ class SliceCompaction:
         return compact_slice(
             self.store,
             self.definition,
-            self._layout(),
+            layout_in(self.store, self.definition),
             self.operation,
             self.instant,
             stage=LOG_LAYOUT.stage_folder(self.epoch, self.process) if self.store.stages else "",
@@ -54,11 +54,12 @@ class SliceCompaction:
             attempt=str(self.attempt),
         )
 
-    def _layout(self) -> Layout:
-        """According to the table's properties; while a crash has left none, as they will be."""
-        where = f"{self.store.url}/{PROPERTIES_PATH}"
-        try:
-            properties = parse(self.store.get(PROPERTIES_PATH).to_pybytes(), where)
-        except FileNotFoundError:
-            properties = properties_of(self.definition)
-        return Layout.from_properties(properties, where)
+
+def layout_in(store: Store, definition: Definition) -> Layout:
+    """According to the table's properties; while a crash has left none, as they will be."""
+    where = f"{store.url}/{PROPERTIES_PATH}"
+    try:
+        properties = parse(store.get(PROPERTIES_PATH).to_pybytes(), where)
+    except FileNotFoundError:
+        properties = properties_of(definition)
+    return Layout.from_properties(properties, where)
