@@ -35,7 +35,7 @@ def run(code: str, places: tuple[str, str], names: dict[str, Any]) -> None:
     exec(code.replace(IN_RAW, repr(raw)).replace(IN_LAKE, repr(lake)), names)
 
 
-LOAD, READ, _, _, COPY, LIVE = fenced(PAGE, "python")  # two want PySpark 4: tests/spark_source
+LOAD, READ, _, _, COPY, RESCALE, LIVE = fenced(PAGE, "python")  # two want PySpark 4: tests/spark_source
 
 
 def test_the_example_of_loading_loads_the_rows_that_it_reads(spark: Any, places: tuple[str, str]) -> None:
@@ -56,6 +56,16 @@ def test_the_example_of_a_copy_makes_the_table(spark: Any, places: tuple[str, st
     assert "s3://lake/copy" in COPY
     exec(COPY.replace("s3://raw/orders", places[0]).replace("s3://lake/copy", str(tmp_path / "copy")), {"spark": spark})
     assert read_by_us(tmp_path / "copy").sort_by("id").to_pylist() == ORDERS.to_pylist()
+
+
+def test_the_example_of_a_rescale_keeps_the_rows(spark: Any, places: tuple[str, str]) -> None:
+    with hudi.open_table(places[1]) as table:
+        table.upsert(ORDERS)
+    assert IN_LAKE in RESCALE
+    exec(RESCALE.replace(IN_LAKE, repr(places[1])), {"spark": spark})
+    with hudi.open_table(places[1]) as table:
+        assert table.definition.buckets == 512
+    assert read_by_us(Path(places[1])).sort_by("id").to_pylist() == ORDERS.to_pylist()
 
 
 def test_the_example_of_a_stream_has_each_batch_in_the_table_once(spark: Any, places: tuple[str, str], tmp_path: Path) -> None:

@@ -12,11 +12,13 @@ from typing import Any, Final, Literal
 import pyarrow as pa
 from pyspark import TaskContext
 
-from headgate_spark import bootstrap, bulk_insert, delete, loading, upsert
+from headgate_spark import bootstrap, bulk_insert, delete, loading, rescale, rescaling, upsert
 from headgate_spark.planning import Load
+from headgate_spark.rescaling import Rewriting
 from headgate_spark.tasks import Writing
 
 BOOTSTRAP: Final = "bootstrap"
+RESCALE: Final = "rescale"
 STEPS = ("announced", "a task wrote its files", "files reported", "slot won")
 
 
@@ -24,36 +26,39 @@ def _is_first() -> bool:
     return bool(TaskContext.get().attemptNumber() == 0)
 
 
-class FailsOnce(Writing):
-    """Every task fails when its files are written, the first time."""
+class Fails:
+    """Every task fails when its files are written, the first time. Mixed, as those below, into what a task does: ``Writing`` of a
+    load, ``Rewriting`` of a rescale.
+    """
 
     def write(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for report in Writing.write(self, batches):
+        for report in super().write(batches):  # type: ignore[misc]
             if _is_first():
                 raise RuntimeError("a task that was made to fail")
             yield report
 
 
-class DiesOnce(Writing):
+class Dies:
     """Every task's process is killed when its files are written, the first time."""
 
     def write(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for report in Writing.write(self, batches):
+        for report in super().write(batches):  # type: ignore[misc]
             if _is_first():
                 os.kill(os.getpid(), signal.SIGKILL)
             yield report
 
 
-class RunsTwice(Writing):
+class Twins:
     """Every task has a twin that writes at the same moment; the report of one of them is lost."""
 
     def write(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         given = list(batches)
         context = TaskContext.get()
+        write = super().write  # type: ignore[misc]
 
         def run(rows: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
             TaskContext._setTaskContext(context)  # it is a thread's own
-            return list(Writing.write(self, iter(rows)))
+            return list(write(iter(rows)))
 
         with ThreadPoolExecutor(2) as pool:
             one, other = pool.map(run, [given, given[::-1]])
@@ -61,13 +66,37 @@ class RunsTwice(Writing):
         yield from other
 
 
-class KillsTheDriver(Writing):
+class Kills:
     """The first task that has written its files kills the driver, then itself."""
 
     def write(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for report in Writing.write(self, batches):
+        for report in super().write(batches):  # type: ignore[misc]
             os.kill(int(os.environ["HEADGATE_DRIVER"]), signal.SIGKILL)
             yield report
+
+
+class FailsOnce(Fails, Writing): ...
+
+
+class DiesOnce(Dies, Writing): ...
+
+
+class RunsTwice(Twins, Writing): ...
+
+
+class KillsTheDriver(Kills, Writing): ...
+
+
+class RescaleFailsOnce(Fails, Rewriting): ...
+
+
+class RescaleDiesOnce(Dies, Rewriting): ...
+
+
+class RescaleRunsTwice(Twins, Rewriting): ...
+
+
+class RescaleKillsTheDriver(Kills, Rewriting): ...
 
 
 def _kill_before(owner: Any, name: str) -> None:
@@ -84,8 +113,10 @@ def _arm(step: str) -> None:
     match step:
         case "announced":
             _kill_before(loading, "_run")
+            _kill_before(rescaling.UnitTasks, "__call__")
         case "a task wrote its files":
             setattr(loading, "Writing", KillsTheDriver)  # noqa: B010 - it is imported there, not exported
+            setattr(rescaling, "Rewriting", RescaleKillsTheDriver)  # noqa: B010
         case "files reported":
             _kill_before(Transaction, "add")
         case "slot won":
@@ -94,8 +125,8 @@ def _arm(step: str) -> None:
             raise ValueError(step)
 
 
-def drive(step: str, url: str, source: str, load: Load | Literal["bootstrap"] = "into_empty") -> None:
-    """A driver that loads the Parquet file and is killed at the step."""
+def drive(step: str, url: str, source: str, load: Load | Literal["bootstrap", "rescale"] = "into_empty") -> None:
+    """A driver that loads the Parquet file and is killed at the step. ``source`` of a rescale: the number of buckets."""
     from pyspark.sql import SparkSession
 
     os.environ["HEADGATE_DRIVER"] = str(os.getpid())  # workers inherit what Spark's Java is started with
@@ -104,6 +135,9 @@ def drive(step: str, url: str, source: str, load: Load | Literal["bootstrap"] = 
     builder = builder.config("spark.sql.codegen.wholeStage", "false").config("spark.sql.session.timeZone", "UTC")
     spark = builder.getOrCreate()
     _arm(step)
+    if load == RESCALE:
+        rescale(spark, url, int(source))
+        return
     rows = spark.read.parquet(source)
     if load == "upsert":
         upsert(rows, url, tasks=2, batch=("query", 7))
@@ -116,4 +150,6 @@ def drive(step: str, url: str, source: str, load: Load | Literal["bootstrap"] = 
 
 
 if __name__ == "__main__":
-    drive(*sys.argv[1:])  # type: ignore[arg-type]
+    from support import spark_faults  # what tasks get is imported there, too
+
+    spark_faults.drive(*sys.argv[1:])  # type: ignore[arg-type]

@@ -6,6 +6,7 @@ from headgate_spark.live_load import delete, upsert
 from headgate_spark.planning import LoadPlan, plan_bulk_insert
 from headgate_spark.progress import Written
 from headgate_spark.reading import read, typed_errors
+from headgate_spark.rescaling import rescale
 
 __all__ = [
     "Copied",
@@ -18,6 +19,7 @@ __all__ = [
     "delete_partitions",
     "plan_bulk_insert",
     "read",
+    "rescale",
     "typed_errors",
     "upsert",
 ]

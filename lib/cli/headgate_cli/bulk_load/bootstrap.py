@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Unpack
 
 import click
 
-from headgate_cli.bulk_load import session
+from headgate_cli import spark_session
 from headgate_cli.bulk_load.options import SparkOptions, spark_options
 from headgate_cli.maintenance.progress import WorkBar
 from headgate_cli.options import names, storage_option, storage_settings
@@ -92,10 +92,10 @@ def bootstrap(output: Output, /, source: str, url: str, storage: tuple[str, ...]
 
     With --json: lines with "event": "planned", "progress" (sums of the tasks that have ended) and "copied".
     """  # noqa: D301 - click wants the backspace
-    session.check_installed("a copy", "A Hudi table may need none: `headgate table adopt`.")
-    reading, conf = session.pairs("--option", options["reading"]), session.pairs("--conf", options["conf"])
-    with session.spark_session(options["master"], conf) as spark, session.spark_errors(_AGAIN):
-        rows = session.read_table(spark, source, options["kind"], reading)
+    spark_session.check_installed("a copy", "A Hudi table may need none: `headgate table adopt`.")
+    reading, conf = spark_session.pairs("--option", options["reading"]), spark_session.pairs("--conf", options["conf"])
+    with spark_session.start(options["master"], conf) as spark, spark_session.spark_errors(_AGAIN):
+        rows = spark_session.read_table(spark, source, options["kind"], reading)
         if options["plan_only"]:
             _plan(output, rows, options)
         else:

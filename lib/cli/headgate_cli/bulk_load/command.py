@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, Unpack, get_args
 
 import click
 
-from headgate_cli.bulk_load import session
+from headgate_cli import spark_session
 from headgate_cli.bulk_load.options import SparkOptions, spark_options
 from headgate_cli.cluster import Access
 from headgate_cli.maintenance.progress import WorkBar
@@ -39,7 +39,7 @@ class BulkLoadOptions(SparkOptions):
 @click.argument("sources", metavar="SOURCE…", nargs=-1, required=True)
 @click.option("--table", "table_name", required=True, help="Name of the table, or its address.")
 @click.option(
-    "--format", "kind", help=f"Of SOURCE: {', '.join(session.FORMATS)}, or any that Spark reads. [by suffix, or parquet]"
+    "--format", "kind", help=f"Of SOURCE: {', '.join(spark_session.FORMATS)}, or any that Spark reads. [by suffix, or parquet]"
 )
 @click.option("--mode", type=click.Choice(_MODES), default="into_empty", show_default=True, help="What happens to present rows.")
 @spark_options
@@ -89,7 +89,7 @@ def bulk_load(
 
     With --json: lines with "event": "planned", "progress" (sums of the tasks that have ended) and "loaded".
     """  # noqa: D301 - click wants the backspace
-    session.check_installed("a bulk load", "Files that one process can read: `headgate load`.")
+    spark_session.check_installed("a bulk load", "Files that one process can read: `headgate load`.")
     _load(output, sources, locate_table(table_name, access, storage), options)
 
 
@@ -97,16 +97,16 @@ def _load(output: Output, sources: Sequence[str], location: Location, options: B
     from headgate_spark.loading import run_load
     from headgate_spark.planning import definition_of, plan_load
 
-    reading, conf = session.pairs("--option", options["reading"]), session.pairs("--conf", options["conf"])
-    with open_unowned(location, take_over=options["take_over"]) as table, session.spark_session(options["master"], conf) as spark:
-        with session.spark_errors(_AGAIN):
-            kind, schema = options["kind"] or session.format_of(sources), definition_of(table).schema
-            rows = session.read_source(spark, sources, kind, reading, schema)
+    reading, conf = spark_session.pairs("--option", options["reading"]), spark_session.pairs("--conf", options["conf"])
+    with open_unowned(location, take_over=options["take_over"]) as table, spark_session.start(options["master"], conf) as spark:
+        with spark_session.spark_errors(_AGAIN):
+            kind, schema = options["kind"] or spark_session.format_of(sources), definition_of(table).schema
+            rows = spark_session.read_source(spark, sources, kind, reading, schema)
             plan = plan_load(rows, table, options["mode"], options["tasks"])
         _show_plan(output, plan)
         if options["plan_only"]:
             return
-        with WorkBar(output, "loading") as bar, session.spark_errors(_AGAIN):
+        with WorkBar(output, "loading") as bar, spark_session.spark_errors(_AGAIN):
             done = run_load(
                 rows,
                 table,

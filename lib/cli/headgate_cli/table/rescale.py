@@ -1,10 +1,16 @@
 """`headgate table rescale`: another number of buckets, in one commit that rewrites all rows."""
 
+from __future__ import annotations
+
 import asyncio
+import contextlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import click
 
 from headgate.maintenance import Maintenance
+from headgate_cli import spark_session
 from headgate_cli.cluster import Access
 from headgate_cli.exits import ExitCode
 from headgate_cli.failures import CommandError
@@ -16,7 +22,13 @@ from headgate_cli.table.storage import Location
 from headgate_runtime.values import duration
 from headgate_runtime.world import World
 from headgate_tables.errors import DeposedError
+from headgate_tables.face.owner import Table
 from headgate_tables.face.results import RescaleResult
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from headgate_spark import Written
 
 
 @click.command("rescale", short_help="Give a table another number of buckets.")
@@ -29,6 +41,8 @@ from headgate_tables.face.results import RescaleResult
     metavar="TIME",
     help="How long a cluster's table may take no rows; longer, and it stays as it is.",
 )
+@click.option("--master", metavar="URL", help="Spark's master (spark://…, k8s://…), whose tasks do the work. [this process]")
+@click.option("--conf", multiple=True, metavar="NAME=VALUE", help="With --master: setting of Spark; may be repeated.")
 @take_over_option
 @table_command
 def rescale(
@@ -40,6 +54,8 @@ def rescale(
     buckets: int,
     plan_only: bool,
     longest_pause: str,
+    master: str | None,
+    conf: tuple[str, ...],
     take_over: bool,
 ) -> None:
     """Spreads the rows of TABLE over another number of buckets.
@@ -48,30 +64,37 @@ def rescale(
     and written once; readers go on, and see the rows once, before and after. Rows stay as they are, so readers of changes see
     nothing new. The files of before go with a later cleaning.
 
-    This process does it, in the table's storage, with the memory of a compaction. TABLE is a name: its owner lends the table, and
-    takes no rows meanwhile; producers wait, and go on by themselves. Compact it first (`headgate compact`), and that is shorter.
-    Or TABLE is an address with a slash, of a table that nobody else writes. Hudi's own writers need the new number, too
-    (`headgate table describe --for spark` prints how).
+    This process does it, in the table's storage, with the memory of a compaction; or with --master Spark's tasks, which takes
+    `pip install 'headgate-cli[spark]'` and Java 17. TABLE is a name: its owner lends the table, and takes no rows meanwhile;
+    producers wait, and go on by themselves. Compact it first (`headgate compact`), and that is shorter. Or TABLE is an address
+    with a slash, of a table that nobody else writes. Hudi's own writers need the new number, too (`headgate table describe --for
+    spark` prints how).
 
     \b
     Examples:
       headgate table rescale flights --buckets 32 --plan-only
       headgate table rescale flights --buckets 32 --longest-pause 10m
       headgate table rescale s3://lake/flights --buckets 32 --storage region=eu-west-1
+      headgate table rescale s3://lake/flights --buckets 512 --master spark://spark:7077
 
-    With --json: lines with "event": "planned", "progress" (rows written, bytes done) and "rescaled".
+    With --json: lines with "event": "planned", "progress" (rows written, bytes done; with --master sums of the tasks that have
+    ended) and "rescaled".
     """  # noqa: D301 - click wants the backspace
     pause_ms = _milliseconds("--longest-pause", longest_pause)
     if take_over and not is_address(table_name):
         raise click.UsageError("--take-over goes with a table's address: its coordinators have ended, and know no name")
+    if conf and master is None:
+        raise click.UsageError("--conf goes with --master: without it there is no Spark")
+    if master is not None:
+        spark_session.check_installed("a rescale with --master", "Leave --master out: this process does it.")
     location = locate_table(table_name, access, storage)
     with location.open() as table:
         planned = table.rescale(buckets, plan_only=True)
     _show_plan(output, planned)
     if plan_only or planned.before == buckets:
         return
-    with WorkBar(output, "rescaling") as bar:
-        work = _Work(bar, location, buckets, planned.bytes)
+    with _session(master, conf) as spark, WorkBar(output, "rescaling") as bar:
+        work = _Work(bar, location, planned, spark)
         if is_address(table_name):
             done, pause_s = work.run(take_over=take_over), 0.0
         else:
@@ -86,14 +109,24 @@ def _milliseconds(option: str, text: str) -> int:
         raise click.UsageError(f"{option} {text!r} is no time; write 90s or 10m") from None
 
 
-class _Work:
-    """The rescale, in this process."""
+@contextlib.contextmanager
+def _session(master: str | None, conf: tuple[str, ...]) -> Iterator[SparkSession | None]:
+    """Spark's, before the table is lent; None without a master."""
+    if master is None:
+        yield None
+        return
+    with spark_session.start(master, spark_session.pairs("--conf", conf)) as spark:
+        yield spark
 
-    def __init__(self, bar: WorkBar, location: Location, buckets: int, total: int) -> None:
+
+class _Work:
+    """The rescale, in this process or by the tasks of ``spark``."""
+
+    def __init__(self, bar: WorkBar, location: Location, planned: RescaleResult, spark: SparkSession | None) -> None:
         self._bar = bar
         self._location = location
-        self._buckets = buckets
-        self._total = total
+        self._planned = planned
+        self._spark = spark
         self._stopped = False
 
     def run(self, *, take_over: bool, lent_by: int = 0) -> RescaleResult:
@@ -101,7 +134,16 @@ class _Work:
         with open_unowned(self._location, take_over=take_over) as table:
             if lent_by and table.own() != lent_by + 1:
                 raise DeposedError("the loan is over", fix="Run the same again.")
-            return table.rescale(self._buckets, progress=self._show)
+            if self._spark is not None:
+                return self._run_tasks(self._spark, table)
+            return table.rescale(self._planned.buckets, progress=self._show)
+
+    def _run_tasks(self, spark: SparkSession, table: Table) -> RescaleResult:
+        from headgate_spark import rescale as rescale_on_spark
+
+        options, buckets = self._location.options, self._planned.buckets
+        with spark_session.spark_errors("Nothing has changed. Remove the cause, and run the same command again."):
+            return rescale_on_spark(spark, table, buckets, storage_options=options, progress=self._show_tasks)
 
     def stop(self) -> None:
         """Ends ``run``, on another thread, before it commits."""
@@ -110,7 +152,13 @@ class _Work:
     def _show(self, rows: int, done: int) -> None:
         if self._stopped:
             raise KeyboardInterrupt
-        self._bar.at({"rows": rows, "bytes_done": done, "bytes": self._total}, done, self._total, f"{rows:,} rows")
+        total = self._planned.bytes
+        self._bar.at({"rows": rows, "bytes_done": done, "bytes": total}, done, total, f"{rows:,} rows")
+
+    def _show_tasks(self, written: Written) -> None:
+        record = {"tasks": written.tasks, "of_tasks": self._planned.units, "rows": written.rows, "files": written.files}
+        note = f"{written.tasks:,} of {self._planned.units:,} tasks, {written.rows:,} rows"
+        self._bar.at(record, written.tasks, self._planned.units, note)
 
 
 async def _while_lent(owner: Maintenance, longest_ms: int, work: _Work) -> tuple[RescaleResult, float]:
@@ -135,13 +183,13 @@ async def _while_lent(owner: Maintenance, longest_ms: int, work: _Work) -> tuple
 
 
 def _show_plan(output: Output, planned: RescaleResult) -> None:
-    said = {"before": planned.before, "buckets": planned.buckets, "file_groups": planned.replaced, "bytes": planned.bytes}
-    output.print_json({"event": "planned", **said})
+    said = {"before": planned.before, "buckets": planned.buckets, "file_groups": planned.replaced, "units": planned.units}
+    output.print_json({"event": "planned", **said, "bytes": planned.bytes})
     if planned.before == planned.buckets:
         output.print_text(f"The table has {planned.buckets:,} buckets already.")
         return
     groups = f"{planned.replaced:,} file groups, {size(planned.bytes)}"
-    output.print_text(f"{groups}, from {planned.before:,} to {planned.buckets:,} buckets a partition.")
+    output.print_text(f"{groups}, from {planned.before:,} to {planned.buckets:,} buckets a partition; {planned.units:,} tasks.")
 
 
 def _show_done(output: Output, done: RescaleResult, pause_s: float) -> None:

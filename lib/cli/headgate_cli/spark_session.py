@@ -41,7 +41,7 @@ def check_installed(what: str, instead: str) -> None:
 
 
 @contextlib.contextmanager
-def spark_session(master: str, settings: Mapping[str, str]) -> Iterator[SparkSession]:
+def start(master: str, settings: Mapping[str, str]) -> Iterator[SparkSession]:
     """A session, which is stopped at the end; one that runs already is used and left alone. Raises CommandError without Java."""
     from pyspark.sql import SparkSession
 
@@ -50,7 +50,7 @@ def spark_session(master: str, settings: Mapping[str, str]) -> Iterator[SparkSes
         return
     if master.startswith("local"):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # or tasks run in whatever python3 is found on PATH
-    builder = SparkSession.builder.appName("headgate bulk-load").config("spark.ui.showConsoleProgress", "false")
+    builder = SparkSession.builder.appName("headgate").config("spark.ui.showConsoleProgress", "false")
     for name, value in settings.items():
         builder = builder.config(name, value)
     builder = builder.remote(master) if master.startswith("sc://") else builder.master(master)
