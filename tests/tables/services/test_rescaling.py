@@ -12,14 +12,14 @@ import pytest
 
 from headgate_tables import hudi
 from headgate_tables.errors import CorruptFileError, OptionError, TransactionError
-from headgate_tables.face.writing import Changes
+from headgate_tables.face.writing import Changes, LoadTask
 from headgate_tables.hudi.keys.bucket import bucket_of
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.services.rescaling import units_of
 from headgate_tables.hudi.view import FileSlice
 from headgate_tables.opening import open_folder
 from headgate_tables.system import System
-from headgate_tables.writing import change_sink
+from headgate_tables.writing import change_sink, log_files
 from support import overwriting
 from support.faults import FailingStore, Fault, InPlaceStore, KilledError
 from support.handles import open_on
@@ -206,6 +206,26 @@ def test_overwrites_and_drops_know_the_new_groups(folder: Path) -> None:
         table.upsert(arrow(other[:9]))
         assert_holds(folder, oracle)
         assert table.drop().left == ()
+
+
+def test_a_writer_begins_no_group_that_an_overwrite_before_has_named(folder: Path) -> None:
+    """One of a cluster sees the definition alone, and there a bucket that got no row has no file group."""
+    filled(folder, 4)
+    few = [{"id": "x", "part": "a", "ts": 1, "v": 1}]
+    many = [{"id": f"o{i}", "part": "a", "ts": i, "v": i} for i in range(40)]
+    with hudi.open_table(str(folder)) as table:
+        overwriting.overwrite(table, arrow(few), "insert_overwrite_table")
+        table.rescale(8)
+    with hudi.open_table(str(folder)) as table, table.transaction() as transaction:
+        transaction.announce()
+        assert table.definition is not None
+        task = LoadTask(transaction.instant, table.epoch, "f" * 32, 0)
+        writer = log_files(open_folder(table.url, None, System.real().ids), table.definition, task, deletes=False)
+        transaction.add(writer.write(arrow(many))[0])
+    oracle = Oracle(["id"], ["part"], "ts")
+    oracle.upsert(few)
+    oracle.upsert(many)
+    assert_holds(folder, oracle)
 
 
 def test_files_of_before_are_cleaned_away(folder: Path) -> None:
