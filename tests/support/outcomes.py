@@ -11,6 +11,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from headgate_proto.api.v1 import errors_pb2
 from headgate_proto.handshake import by_key
+from headgate_proto.ranges import declared_range
 from headgate_runtime.access.methods import declared_access
 from headgate_runtime.errors import METADATA_KEY, from_call
 from support.contracts import path_of
@@ -43,9 +44,13 @@ def put(message: Message, path: Any, value: str) -> Message:
 
 
 def request_of(method: MethodDescriptor) -> Message:
-    """About the table, as far as the method is about one."""
+    """About the table, as far as the method is about one. Numbers that may not be 0 are the least that they may be."""
     request, declared = GetMessageClass(method.input_type)(), declared_access(method)
     assert declared is not None
+    for field in method.input_type.fields:
+        asked = declared_range(field)
+        if asked is not None and asked.min > 0 and not field.has_presence and not field.is_repeated:
+            setattr(request, field.name, asked.min)
     for path, value in ((declared.table, TABLE), (declared.channel, "c")):
         if path:
             put(request, path, value)
