@@ -11,7 +11,7 @@ from headgate_tables.face.altering import Alteration, AlterResult
 from headgate_tables.face.files import WriteStatus
 from headgate_tables.face.operation import Operation, OperationResult, Plan
 from headgate_tables.face.reader import TableReader
-from headgate_tables.face.rescaling import RunUnits
+from headgate_tables.face.rescaling import RescaleProgress, RunUnits
 from headgate_tables.face.results import (
     AdoptResult,
     ArchiveResult,
@@ -250,16 +250,9 @@ class OperatorCalls(Protocol):
         """Adds columns, widens types, lets columns be null. Raises SchemaError, and TransactionError while one is open."""
 
     def rescale(
-        self,
-        buckets: int,
-        *,
-        plan_only: bool = False,
-        progress: Callable[[int, int], None] = ...,
-        run: RunUnits | None = None,
+        self, buckets: int, *, plan_only: bool = False, progress: RescaleProgress = ..., run: RunUnits | None = None
     ) -> RescaleResult:
-        """Gives each partition another number of buckets. ``progress`` gets rows written and bytes done with. ``run``: has other
-        processes do the work.
-        """
+        """Gives each partition another number of buckets. ``run``: has other processes do the work."""
 
     def evolution(self, columns: pa.Schema) -> Alteration:
         """The alteration after which the table holds a batch's ``columns``. Raises SchemaError if its setting forbids it."""

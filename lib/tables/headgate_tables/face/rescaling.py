@@ -64,5 +64,7 @@ class RescaleJob:
     settings: Mapping[str, str]
 
 
+RescaleProgress: TypeAlias = Callable[[int, int], None]
+"""Gets how many rows were written so far, and the bytes of the slices that are done with."""
 RunUnits: TypeAlias = Callable[[RescaleJob, Sequence[RescaleUnit]], Iterable[Sequence[WriteStatus]]]
 """Rewrites all units, in any order and in any process (``headgate_tables.writing.rescale_unit``), and returns their files."""

@@ -16,7 +16,7 @@ from headgate_tables.errors import CorruptFileError
 from headgate_tables.face import owner
 from headgate_tables.face.files import WriteStatus
 from headgate_tables.face.operation import Operation
-from headgate_tables.face.rescaling import RescaleJob, RescaleUnit, RunUnits
+from headgate_tables.face.rescaling import RescaleJob, RescaleProgress, RescaleUnit, RunUnits
 from headgate_tables.face.results import RescaleResult
 from headgate_tables.hudi.bulk_loads import GroupMode
 from headgate_tables.hudi.definition import Definition
@@ -25,9 +25,6 @@ from headgate_tables.hudi.services.compaction.rewriting import UnitRewriter
 from headgate_tables.hudi.services.planning.choose import operation_of
 from headgate_tables.hudi.services.table_context import TableContext
 from headgate_tables.hudi.view import FileSlice, FileSystemView
-
-Progress = Callable[[int, int], None]
-"""Gets how many rows were written so far, and the bytes of the slices that are done with."""
 
 
 class Transaction(owner.Transaction, Protocol):
@@ -60,7 +57,7 @@ def planned(definition: Definition, view: FileSystemView, buckets: int) -> Resca
 
 
 def rescale(
-    table: TableContext, transaction: Transaction, buckets: int, progress: Progress, run: RunUnits | None
+    table: TableContext, transaction: Transaction, buckets: int, progress: RescaleProgress, run: RunUnits | None
 ) -> RescaleResult:
     """Rewrites all rows under the transaction's instant, and commits. ``run``: None, to do it in this thread.
 
@@ -83,7 +80,7 @@ def rescale(
 
 
 def _rewritten(
-    table: TableContext, job: RescaleJob, units: Sequence[RescaleUnit], progress: Progress
+    table: TableContext, job: RescaleJob, units: Sequence[RescaleUnit], progress: RescaleProgress
 ) -> Iterable[list[WriteStatus]]:
     rewriter = UnitRewriter(table.store, job, table.layout)
     rows = done = 0
@@ -96,7 +93,7 @@ def _rewritten(
         yield statuses
 
 
-def _beat(progress: Progress, before: int, done: int) -> Callable[[int], None]:
+def _beat(progress: RescaleProgress, before: int, done: int) -> Callable[[int], None]:
     return lambda rows: progress(before + rows, done)
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 from headgate_tables.face import owner
 from headgate_tables.face.altering import Alteration, AlterResult
 from headgate_tables.face.operation import Operation, OperationResult, Plan
-from headgate_tables.face.rescaling import RunUnits
+from headgate_tables.face.rescaling import RescaleProgress, RunUnits
 from headgate_tables.face.results import (
     ArchiveResult,
     CleanResult,
@@ -123,7 +123,7 @@ class TableServices(ABC):
         buckets: int,
         *,
         plan_only: bool = False,
-        progress: rescaling.Progress = lambda _rows, _bytes: None,
+        progress: RescaleProgress = lambda _rows, _bytes: None,
         run: RunUnits | None = None,
     ) -> RescaleResult:
         """Gives each partition another number of buckets, in one commit that rewrites all rows. Readers go on meanwhile, and see
