@@ -23,6 +23,20 @@ def rows(ts: int, keys: list[str]) -> list[Row]:
     return [row(SCHEMA, key, ts) for key in keys]
 
 
+def test_spark_writes_into_a_table_that_was_rescaled_before_it_had_rows(spark: Any, tmp_path: Path) -> None:
+    tracked = Tracked(tmp_path / "t", SCHEMA, partition=["part"], ordering="ts")
+    tracked.table.rescale(3)
+    assert_all_agree(spark, tracked.path, tracked.expected())
+    options = {"hoodie.bucket.index.num.buckets": "3", "hoodie.datasource.write.partitionpath.urlencode": "true"}
+    by_spark = SparkTable(spark, tmp_path, "t", ordering="ts", partition=["part"], options=options)
+    by_spark.upsert(tracked.arrow(rows(10, KEYS)))
+    tracked.oracle.upsert(rows(10, KEYS))
+    tracked.table = hudi.open_table(str(tracked.path))
+    assert tracked.table.adopt().completed
+    tracked.upsert(rows(11, KEYS[::2]))
+    assert_all_agree(spark, tracked.path, tracked.expected())
+
+
 @pytest.mark.parametrize("ordering", ["ts", None], ids=["event-time", "commit-time"])
 @pytest.mark.parametrize("buckets", [1, 3, 8])
 def test_all_readers_agree_on_a_rescaled_table_and_spark_goes_on_with_it(

@@ -261,6 +261,20 @@ def test_nothing_happens_for_the_number_that_is_there_and_a_plan_changes_nothing
         assert table.commits() == commits
 
 
+def test_a_table_without_rows_gets_the_number_for_those_that_come(folder: Path) -> None:
+    with hudi.create_table(str(folder), SCHEMA, record_key=["id"], partition_by=["part"], ordering="ts", buckets=2) as table:
+        assert table.rescale(5).instant
+        table.upsert(arrow(ROWS))
+        assert {bucket for _, bucket in groups_of(table)} == set(range(5))
+        table.delete_partitions(["a", "b"])
+        assert table.rescale(3).replaced == 0
+        table.upsert(arrow(ROWS))
+        assert {bucket for _, bucket in groups_of(table)} == set(range(3))
+    oracle = Oracle(["id"], ["part"], "ts")
+    oracle.upsert(ROWS)
+    assert_holds(folder, oracle)
+
+
 @pytest.mark.parametrize("buckets", [0, -1, 100_000_000])
 def test_a_number_that_no_table_has_is_refused(folder: Path, buckets: int) -> None:
     filled(folder, 2)

@@ -54,6 +54,11 @@ class BulkLoad:
         return self.mode != "into_empty"
 
     @property
+    def redefines(self) -> bool:
+        """Whether it changes the definition also when it brings no file and takes none out."""
+        return self.mode == "rescale"
+
+    @property
     def action(self) -> str:
         """Of its instant."""
         return REPLACECOMMIT if self.overwrites else DELTACOMMIT

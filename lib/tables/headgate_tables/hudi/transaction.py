@@ -146,7 +146,7 @@ class Transaction:
         self._check_whole()
         completion = ""
         replaced = self._find_replaced()
-        if self.statuses or replaced or (channels and not self._announced):
+        if self.statuses or replaced or (self._load and self._load.redefines) or (channels and not self._announced):
             self._listed = self._before_commit(False)
             operation = self._load.operation if self._load else "UPSERT"
             metadata = encode_commit(self.instant, self.statuses, self._schema, operation, extra_metadata or {}, replaced)
