@@ -70,10 +70,14 @@ def test_each_row_is_there_once_while_producers_send_and_compactions_run(
                 assert (done["rows"] > 0, done["pause_s"] > 0) == (True, True)
                 sender.wait_for_more()
                 assert hg.table("t").info.buckets == buckets
+            assert run(command(cluster.address, 5, "--partitions", "b")) == ExitCode.OK
+            sender.wait_for_more()
+            assert hg.table("t").info.partition_buckets == (("b", 5),)
             before = compactions(hudi.open_table(url))
             until(url, lambda opened: compactions(opened) > before + 1)
     with hudi.open_table(url) as opened:
-        assert {bucket_of(group.file_id) for group in opened.file_groups()} == set(range(12))
+        found = {(group.partition, bucket_of(group.file_id)) for group in opened.file_groups()}
+        assert found == {("a", bucket) for bucket in range(12)} | {("b", bucket) for bucket in range(5)}
     assert_whole(tmp_path / "cluster" / "store" / "t", sender.sent)
 
 

@@ -20,14 +20,21 @@ OPTIONAL = "ordering"
 def definition(tmp_path: Path) -> Definition:
     made = create(tmp_path).definition
     assert made is not None
-    return replace(made, prefixed_keys=True, url_encode=True, groups={"": {1: "theirs"}, "p/q": {0: "a", 7: "b"}})
+    return replace(
+        made,
+        prefixed_keys=True,
+        url_encode=True,
+        groups={"": {1: "theirs"}, "p/q": {0: "a", 7: "b"}},
+        rescaled="2",
+        bucket_rules=(("p*", 3, "7"), ("q", 5, "")),
+    )
 
 
 def test_every_field_of_a_definition_comes_through(definition: Definition) -> None:
     for sent in (definition, replace(definition, ordering=None, partition_by=(), groups={})):
         found = read_definition(TableDefinition.FromString(definition_message(sent).SerializeToString()))
         assert found == sent
-        assert found.groups == sent.groups
+        assert (found.groups, found.rescaled, found.bucket_rules) == (sent.groups, sent.rescaled, sent.bucket_rules)
         assert found.schema.equals(sent.schema, check_metadata=True)
 
 

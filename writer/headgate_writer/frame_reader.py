@@ -41,7 +41,7 @@ class FrameReader:
         self._schema = pa.schema([*definition.schema, *OURS])
         self._bytes = pa.schema([_as_bytes(each) for each in self._schema])
         self._head = self._schema.serialize().to_pybytes()
-        self._buckets = definition.buckets
+        self._definition = definition
         schema = SchemaLimits(columns=len(read_declared(self._head, _UNBOUNDED).fields))
         most = MAX_MESSAGE_BYTES
         # No byte may be in two buffers: what is counted in memory is what was received.
@@ -97,7 +97,9 @@ class FrameReader:
         numbers: npt.NDArray[np.int32] = group.to_numpy()
         if int(numbers.min()) < 0 or int(numbers.max()) >= len(groups):
             raise _unreadable(f"a row belongs to none of its {len(groups)} buckets")
-        if not np.bincount(numbers, minlength=len(groups)).all() or any(bucket >= self._buckets for _, bucket in groups):
+        if not np.bincount(numbers, minlength=len(groups)).all() or any(
+            bucket >= self._definition.buckets_in(partition) for partition, bucket in groups
+        ):
             raise _unreadable("it names a bucket without rows, or one that the table does not have")
         return numbers
 

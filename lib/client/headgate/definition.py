@@ -21,7 +21,8 @@ class TableInfo:
     """A table's definition.
 
     ``schema`` has the stored types. ``ordering`` None: the later write wins. ``url`` is where readers find the table.
-    ``table_version``: Hudi's, 8 or 9. ``evolve``: what batches may bring that the table does not hold, its setting
+    ``table_version``: Hudi's, 8 or 9. ``partition_buckets``: patterns of partitions' paths that have another number of buckets,
+    the first one that matches counts. ``evolve``: what batches may bring that the table does not hold, its setting
     ``headgate.evolve``::
 
         for info in hg.tables():
@@ -39,6 +40,7 @@ class TableInfo:
     uuid: str
     table_version: int
     evolve: Evolve = "refuse"
+    partition_buckets: tuple[tuple[str, int], ...] = ()
 
     @classmethod
     def from_wire(cls, table: wire.TableDescription) -> "TableInfo":
@@ -55,6 +57,7 @@ class TableInfo:
             uuid=table.table_uuid,
             table_version=table.table_version,
             evolve=_EVOLVE.get(table.evolution, "refuse"),
+            partition_buckets=tuple((each.pattern, each.buckets) for each in table.partition_buckets),
         )
 
     def with_columns(self, message: bytes) -> "TableInfo":

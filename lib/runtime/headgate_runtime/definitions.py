@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Mapping
 from typing import Protocol, TypedDict
 
-from headgate_proto.cluster.v1.table_pb2 import NamedFileGroup, TableDefinition
+from headgate_proto.cluster.v1.table_pb2 import BucketRule, NamedFileGroup, TableDefinition
 from headgate_runtime.descriptions import DefinitionLike
 from headgate_runtime.errors import UnknownMessageError
 from headgate_runtime.messages import check_complete
@@ -49,6 +49,7 @@ class DefinitionFields(TypedDict):
     prefixed_keys: bool
     groups: Mapping[str, Mapping[int, str]]
     rescaled: str
+    bucket_rules: tuple[tuple[str, int, str], ...]
 
 
 def definition_message(definition: WholeDefinition) -> TableDefinition:
@@ -72,6 +73,9 @@ def definition_message(definition: WholeDefinition) -> TableDefinition:
         prefixed_keys=definition.prefixed_keys,
         groups=groups,
         rescaled=definition.rescaled,
+        bucket_rules=[
+            BucketRule(pattern=pattern, buckets=buckets, since=since) for pattern, buckets, since in definition.bucket_rules
+        ],
     )
 
 
@@ -94,7 +98,13 @@ def definition_fields(message: TableDefinition) -> DefinitionFields:
         prefixed_keys=message.prefixed_keys,
         groups=_groups(message),
         rescaled=message.rescaled,
+        bucket_rules=tuple(map(_bucket_rule, message.bucket_rules)),
     )
+
+
+def _bucket_rule(rule: BucketRule) -> tuple[str, int, str]:
+    check_complete(rule, "a bucket rule of a table's definition")
+    return rule.pattern, rule.buckets, rule.since
 
 
 def _uuid(text: str) -> uuid.UUID:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from headgate_proto.api.v1 import tables_pb2
-from headgate_proto.api.v1.tables_pb2 import TableDescription
+from headgate_proto.api.v1.tables_pb2 import PartitionBuckets, TableDescription
 
 
 class Serialized(Protocol):
@@ -38,6 +38,9 @@ class DefinitionLike(Protocol):
     def buckets(self) -> int: ...
 
     @property
+    def bucket_rules(self) -> Sequence[tuple[str, int, str]]: ...
+
+    @property
     def hive_style(self) -> bool: ...
 
     @property
@@ -65,6 +68,7 @@ def describe(
         partition_by=definition.partition_by,
         ordering=definition.ordering or "",
         buckets=definition.buckets,
+        partition_buckets=[PartitionBuckets(pattern=pattern, buckets=buckets) for pattern, buckets, _ in definition.bucket_rules],
         hive_style=definition.hive_style,
         url=url,
         table_uuid=str(definition.table_uuid),

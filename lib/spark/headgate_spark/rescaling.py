@@ -33,12 +33,15 @@ def rescale(
     table: str | Table,
     buckets: int,
     *,
+    partitions: str = "",
     storage_options: Mapping[str, str] | None = None,
     progress: Callable[[Written], object] | None = None,
 ) -> RescaleResult:
     """Spreads the rows over another number of buckets a partition, in one commit; durable and visible when this returns.
 
-    ``table``: a URL that drivers and executors reach, or an open handle. ``storage_options``: for the executors, and for a URL.
+    ``table``: a URL that drivers and executors reach, or an open handle. ``partitions``: only those whose paths this matches, in
+    which each ``*`` stands for any characters but a slash, and those that come; "" for all. ``storage_options``: for the
+    executors, and for a URL.
     A task merges a few slices as a compaction does, in little memory however large they are. ``progress`` is called from another
     thread with the sums of all finished tasks, whenever one has ended; not through Spark Connect.
 
@@ -48,10 +51,11 @@ def rescale(
     """
     if isinstance(table, str):
         with open_table(table, storage_options=storage_options) as opened:
-            return rescale(spark, opened, buckets, storage_options=storage_options, progress=progress)
+            return rescale(spark, opened, buckets, partitions=partitions, storage_options=storage_options, progress=progress)
     listener = Listener(progress)
     accumulator = accumulator_of(spark, listener) if progress is not None else None
-    done = table.rescale(buckets, run=UnitTasks(spark, table.url, storage_options, accumulator))
+    tasks = UnitTasks(spark, table.url, storage_options, accumulator)
+    done = table.rescale(buckets, partitions=partitions, run=tasks)
     if listener.failed is not None:
         raise listener.failed
     return done

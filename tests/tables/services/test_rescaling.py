@@ -375,9 +375,9 @@ def slices(*buckets: int) -> Iterator[FileSlice]:
 
 
 def test_a_unit_holds_all_slices_whose_rows_may_meet() -> None:
-    units = units_of(list(slices(0, 1, 2, 3, 4, 5)), 6, 4)
+    units = units_of(list(slices(0, 1, 2, 3, 4, 5)), lambda _: 6, 4)
     assert [([bucket_of(each.file_id) for each in unit.slices], list(unit.buckets)) for unit in units] == [
         ([0, 2, 4], [0, 2]),
         ([1, 3, 5], [1, 3]),
     ]
-    assert [list(unit.buckets) for unit in units_of(list(slices(3)), 8, 16)] == [[3, 11]]
+    assert [list(unit.buckets) for unit in units_of(list(slices(3)), lambda _: 8, 16)] == [[3, 11]]

@@ -92,6 +92,7 @@ def _described(found: headgate.TableInfo) -> dict[str, object]:
         "partition_by": list(found.partition_by),
         "ordering": found.ordering,
         "buckets": found.buckets,
+        "partition_buckets": dict(found.partition_buckets),
         "hive_style": found.hive_style,
         "table_version": found.table_version,
         "uuid": found.uuid,

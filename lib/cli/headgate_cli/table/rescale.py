@@ -33,6 +33,12 @@ if TYPE_CHECKING:
 
 @click.command("rescale", short_help="Give a table another number of buckets.")
 @click.option("--buckets", required=True, type=click.IntRange(1), help="File groups that a partition has from then on.")
+@click.option(
+    "--partitions",
+    default="",
+    metavar="PATTERN",
+    help="Only those of these paths, and those that come; * is any text but a slash. [all]",
+)
 @click.option("--plan-only", is_flag=True, help="Show what would be rewritten; change nothing.")
 @click.option(
     "--longest-pause",
@@ -52,6 +58,7 @@ def rescale(
     access: Access,
     storage: tuple[str, ...],
     buckets: int,
+    partitions: str,
     plan_only: bool,
     longest_pause: str,
     master: str | None,
@@ -74,6 +81,7 @@ def rescale(
     Examples:
       headgate table rescale flights --buckets 32 --plan-only
       headgate table rescale flights --buckets 32 --longest-pause 10m
+      headgate table rescale flights --buckets 64 --partitions '2027-*'
       headgate table rescale s3://lake/flights --buckets 32 --storage region=eu-west-1
       headgate table rescale s3://lake/flights --buckets 512 --master spark://spark:7077
 
@@ -89,12 +97,12 @@ def rescale(
         spark_session.check_installed("a rescale with --master", "Leave --master out: this process does it.")
     location = locate_table(table_name, access, storage)
     with location.open() as table:
-        planned = table.rescale(buckets, plan_only=True)
+        planned = table.rescale(buckets, partitions=partitions, plan_only=True)
     _show_plan(output, planned)
-    if plan_only or planned.before == buckets:
+    if plan_only or not planned.needed:
         return
     with _session(master, conf) as spark, WorkBar(output, "rescaling") as bar:
-        work = _Work(bar, location, planned, spark)
+        work = _Work(bar, location, planned, partitions, spark)
         if is_address(table_name):
             done, pause_s = work.run(take_over=take_over), 0.0
         else:
@@ -122,10 +130,13 @@ def _session(master: str | None, conf: tuple[str, ...]) -> Iterator[SparkSession
 class _Work:
     """The rescale, in this process or by the tasks of ``spark``."""
 
-    def __init__(self, bar: WorkBar, location: Location, planned: RescaleResult, spark: SparkSession | None) -> None:
+    def __init__(
+        self, bar: WorkBar, location: Location, planned: RescaleResult, partitions: str, spark: SparkSession | None
+    ) -> None:
         self._bar = bar
         self._location = location
         self._planned = planned
+        self._partitions = partitions
         self._spark = spark
         self._stopped = False
 
@@ -136,14 +147,16 @@ class _Work:
                 raise DeposedError("the loan is over", fix="Run the same again.")
             if self._spark is not None:
                 return self._run_tasks(self._spark, table)
-            return table.rescale(self._planned.buckets, progress=self._show)
+            return table.rescale(self._planned.buckets, partitions=self._partitions, progress=self._show)
 
     def _run_tasks(self, spark: SparkSession, table: Table) -> RescaleResult:
         from headgate_spark import rescale as rescale_on_spark
 
-        options, buckets = self._location.options, self._planned.buckets
+        options, buckets, partitions = self._location.options, self._planned.buckets, self._partitions
         with spark_session.spark_errors("Nothing has changed. Remove the cause, and run the same command again."):
-            return rescale_on_spark(spark, table, buckets, storage_options=options, progress=self._show_tasks)
+            return rescale_on_spark(
+                spark, table, buckets, partitions=partitions, storage_options=options, progress=self._show_tasks
+            )
 
     def stop(self) -> None:
         """Ends ``run``, on another thread, before it commits."""
@@ -185,8 +198,8 @@ async def _while_lent(owner: Maintenance, longest_ms: int, work: _Work) -> tuple
 def _show_plan(output: Output, planned: RescaleResult) -> None:
     said = {"before": planned.before, "buckets": planned.buckets, "file_groups": planned.replaced, "units": planned.units}
     output.print_json({"event": "planned", **said, "bytes": planned.bytes})
-    if planned.before == planned.buckets:
-        output.print_text(f"The table has {planned.buckets:,} buckets already.")
+    if not planned.needed:
+        output.print_text(f"The partitions have {planned.buckets:,} buckets already.")
         return
     groups = f"{planned.replaced:,} file groups, {size(planned.bytes)}"
     output.print_text(f"{groups}, from {planned.before:,} to {planned.buckets:,} buckets a partition; {planned.units:,} tasks.")

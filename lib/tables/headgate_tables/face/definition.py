@@ -6,6 +6,8 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from headgate_tables.face.bucket_rules import BucketRules
+
 
 class Definition(Protocol):
     """Keys, partitions, ordering and buckets. An adoption changes them, and a rescale the buckets; ``opening`` makes one of what
@@ -34,7 +36,14 @@ class Definition(Protocol):
 
     @property
     def buckets(self) -> int:
-        """File groups of one partition."""
+        """File groups of one partition, unless a rule says otherwise."""
+
+    @property
+    def bucket_rules(self) -> BucketRules:
+        """Partitions that have another number of them; the first rule that matches counts."""
+
+    def buckets_in(self, partition: str) -> int:
+        """File groups of the partition of this path."""
 
     @property
     def hive_style(self) -> bool:
@@ -62,4 +71,4 @@ class Definition(Protocol):
 
     @property
     def rescaled(self) -> str:
-        """Instant of the newest rescale, "" before any."""
+        """Instant of the newest rescale of all partitions, "" before any."""

@@ -250,9 +250,15 @@ class OperatorCalls(Protocol):
         """Adds columns, widens types, lets columns be null. Raises SchemaError, and TransactionError while one is open."""
 
     def rescale(
-        self, buckets: int, *, plan_only: bool = False, progress: RescaleProgress = ..., run: RunUnits | None = None
+        self,
+        buckets: int,
+        *,
+        partitions: str = "",
+        plan_only: bool = False,
+        progress: RescaleProgress = ...,
+        run: RunUnits | None = None,
     ) -> RescaleResult:
-        """Gives each partition another number of buckets. ``run``: has other processes do the work."""
+        """Gives partitions another number of buckets. ``run``: has other processes do the work."""
 
     def evolution(self, columns: pa.Schema) -> Alteration:
         """The alteration after which the table holds a batch's ``columns``. Raises SchemaError if its setting forbids it."""

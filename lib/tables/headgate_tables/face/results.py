@@ -229,12 +229,14 @@ class RescaleResult:
     """A change of the number of buckets, from ``before`` to ``buckets``. ``instant`` is "" when nothing had to change, or it was
     only planned.
 
-    ``replaced``: file groups that left the table, or would; ``units``: in which they are rewritten, each by itself; ``files``,
-    ``rows``: in the new ones. ``bytes``: of these, or of what would be read.
+    ``needed``: whether anything has to change. ``before``: the largest number that any of the partitions had, ``buckets``: what
+    they have from then on. ``replaced``: file groups that left the table, or would; ``units``: in which they are rewritten, each
+    by itself; ``files``, ``rows``: in the new ones. ``bytes``: of these, or of what would be read.
     """
 
     instant: str
     completion: str
+    needed: bool
     before: int
     buckets: int
     replaced: int

@@ -19,10 +19,11 @@ def current_groups(definition: Definition, live: Iterable[tuple[str, str]], repl
     seen: dict[tuple[str, int], str] = {}
     for partition, file_id in live:
         key = partition, bucket_of(file_id)
-        if key[1] >= definition.buckets:
+        buckets = definition.buckets_in(partition)
+        if key[1] >= buckets:
             raise UnsupportedTableError(
                 f"the file group {file_id} in {partition!r} is of bucket {key[1]}, "
-                f"but the table has {definition.buckets} buckets",
+                f"but a partition of the table has {buckets} buckets",
                 fix="The other program counted buckets differently: load the table's rows into a new one.",
             )
         if key in seen:

@@ -2,14 +2,28 @@
 
 import base64
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 import pyarrow as pa
 
-from headgate_tables.commitlog.fields import Fields, Json, UnfitError, flag, json_map, map_of, nullable, number, text, texts
+from headgate_tables.commitlog.fields import (
+    Fields,
+    Json,
+    UnfitError,
+    flag,
+    json_list,
+    json_map,
+    list_of,
+    map_of,
+    nullable,
+    number,
+    text,
+    texts,
+)
 from headgate_tables.errors import CorruptFileError, FixCall, OptionError, SchemaError, UnsupportedTableError
+from headgate_tables.face.bucket_rules import BucketRule, BucketRules, matches
 from headgate_tables.hudi.keys import bucket as bucket_index
 from headgate_tables.hudi.schema import arrow_to_avro
 from headgate_tables.hudi.versions import TableVersion
@@ -96,10 +110,11 @@ def _names(properties: Mapping[str, str], key: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A table of ours. ``schema`` is canonical, without meta columns; ``buckets`` file groups a partition (rule FI2).
+    """A table of ours. ``schema`` is canonical, without meta columns; ``buckets`` file groups a partition (rule FI2),
+    except in those that ``bucket_rules`` match, the first of which counts.
 
     ``groups``: file group ids by partition and bucket, where other programs made them and ``table_uuid`` would give others.
-    ``rescaled``: instant of the newest rescale, "" before any: file ids of buckets begin anew with it (rule FI6).
+    ``rescaled``: instant of the newest rescale of all partitions, "" before any: file ids begin anew with it (rule FI6).
     ``prefixed_keys``: as in `KeySpec`, in some tables of version 9 and of other programs. ``table_version``: Hudi's, as slots
     have it; another program may have changed it since (`Layout` has the present one).
     """
@@ -118,18 +133,32 @@ class Definition:
     table_version: TableVersion = field(default=TableVersion.EIGHT, compare=False)
     groups: Mapping[str, Mapping[int, str]] = field(default_factory=dict, compare=False)
     rescaled: str = field(default="", compare=False)
+    bucket_rules: BucketRules = field(default=(), compare=False)
+
+    def buckets_in(self, partition: str) -> int:
+        """File groups of the partition of this path."""
+        return self._rule_of(partition).buckets
+
+    def _rule_of(self, partition: str) -> BucketRule:
+        for pattern, buckets, since in self.bucket_rules:
+            if matches(pattern, partition):
+                return BucketRule(pattern, buckets, since)
+        return BucketRule("", self.buckets, self.rescaled)
 
     def file_id(self, partition: str, bucket: int, k: int = 0) -> str:
         """The bucket's k-th file group (rule FI1): the one that exists for k = 0, so that all writers agree without a look."""
         known = self.groups.get(partition, {}).get(bucket) if k == 0 else None
-        return known or bucket_index.file_id(self.table_uuid, partition, bucket, k or int(self.rescaled or 0))
+        if known:
+            return known
+        return bucket_index.file_id(self.table_uuid, partition, bucket, k or int(self._rule_of(partition).since or 0))
 
     def check(self) -> None:
         """Raises OptionError or SchemaError for an invalid definition."""
         if not self.record_key:
             raise OptionError("a table needs a record key", fix="Pass record_key=[...], the columns that identify a row.")
-        if type(self.buckets) is not int or not 1 <= self.buckets <= MAX_BUCKETS:
-            raise OptionError(f"buckets={self.buckets!r}", fix=f"Choose 1 to {MAX_BUCKETS}: the file groups of one partition.")
+        for buckets in (self.buckets, *(each for _, each, _ in self.bucket_rules)):
+            if type(buckets) is not int or not 1 <= buckets <= MAX_BUCKETS:
+                raise OptionError(f"buckets={buckets!r}", fix=f"Choose 1 to {MAX_BUCKETS}: the file groups of one partition.")
         if not 1 <= self.key_groups < 1 << 15:
             raise OptionError(f"a table of {self.key_groups} key groups", fix=f"Every table has {KEY_GROUPS} of them.")
         if not self.name or any(character in self.name for character in "/\\\0"):
@@ -177,6 +206,8 @@ class Definition:
             encoded["prefixed_keys"] = True
         if self.rescaled:
             encoded["rescaled"] = self.rescaled
+        if self.bucket_rules:
+            encoded["bucket_rules"] = encode_bucket_rules(self.bucket_rules)
         if self.table_version is not TableVersion.EIGHT:
             encoded["table_version"] = self.table_version.value
         return encoded | ({"groups": encode_groups(self.groups)} if self.groups else {})
@@ -201,6 +232,7 @@ class Definition:
                 table_version=TableVersion.of_number(fields.optional("table_version", number) or TableVersion.EIGHT.value),
                 groups=fields.optional("groups", _read_groups) or {},
                 rescaled=fields.optional("rescaled", _read_instant) or "",
+                bucket_rules=tuple(fields.optional("bucket_rules", _read_bucket_rules) or ()),
             )
             fields.refuse_others()
             definition.check()
@@ -228,6 +260,17 @@ def _read_instant(value: object) -> str:
     if instant and not (instant.isascii() and instant.isdigit()):
         raise UnfitError("does not hold an instant")
     return instant
+
+
+def _read_bucket_rule(value: object) -> BucketRule:
+    fields = json_list(value)
+    if len(fields) != 3:
+        raise UnfitError("holds something other than a pattern, a number of buckets and an instant")
+    pattern, buckets, since = fields
+    return BucketRule(text(pattern), number(buckets), _read_instant(since))
+
+
+_read_bucket_rules = list_of(_read_bucket_rule)
 
 
 def _read_buckets(value: object) -> dict[int, str]:
@@ -260,6 +303,11 @@ def read_schema(data: bytes) -> pa.Schema:
 def encode_schema(schema: pa.Schema) -> str:
     """Its text in CONFIG and ADOPT slots."""
     return base64.b64encode(schema.serialize()).decode()
+
+
+def encode_bucket_rules(rules: Sequence[tuple[str, int, str]]) -> list[Json]:
+    """Their JSON in slots."""
+    return [list(rule) for rule in rules]
 
 
 def encode_groups(groups: Mapping[str, Mapping[int, str]]) -> dict[str, dict[str, str]]:

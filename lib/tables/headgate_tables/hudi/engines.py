@@ -7,6 +7,7 @@ from typing import assert_never
 
 from headgate_tables.errors import UnsupportedTableError
 from headgate_tables.face.engines import Engine, EngineSetup
+from headgate_tables.hudi.bucket_rules import expressions_of
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.sql_types import Dialect, sql_type
 from headgate_tables.hudi.table_properties import key_generator_type
@@ -80,6 +81,9 @@ def _common(definition: Definition, version: TableVersion) -> dict[str, str]:
         "hoodie.clean.automatic": "false",
         "hoodie.archive.automatic": "false",
     }
+    if definition.bucket_rules:
+        common["hoodie.bucket.index.partition.rule.type"] = "regex"
+        common["hoodie.bucket.index.partition.expressions"] = expressions_of(definition)
     if _is_single_of_complex(definition):
         # Hudi does not know which form such keys have in a table of version 8, and refuses to write it unless it need not ask.
         common["hoodie.write.complex.keygen.new.encoding"] = str(not definition.prefixed_keys).lower()

@@ -95,9 +95,12 @@ def _place(rows: pa.Table, deletes: pa.BooleanArray, definition: Definition) -> 
     _check_ordering(rows, definition)
     partitions, paths = partitions_of(rows, definition)
     hashes = record_hashes(records, key_spec)
-    codes = partitions.astype(np.int64) * definition.buckets + buckets_of_hashes(hashes, definition.buckets)
-    group, used = dense(codes, len(paths) * definition.buckets)
-    pairs = [divmod(code, definition.buckets) for code in used.tolist()]
+    counts = [definition.buckets_in(path) for path in paths]
+    most = max(counts, default=1)
+    of_rows = most if min(counts, default=most) == most else np.array(counts, np.uint32)[partitions]
+    codes = partitions.astype(np.int64) * most + buckets_of_hashes(hashes, of_rows)
+    group, used = dense(codes, len(paths) * most)
+    pairs = [divmod(code, most) for code in used.tolist()]
     groups = [(paths[partition], bucket) for partition, bucket in pairs]
     return Placed(rows, records.keys, hashes, deletes, group.astype(np.int32), groups)
 

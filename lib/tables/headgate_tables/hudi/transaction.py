@@ -102,8 +102,10 @@ class Transaction:
         self._check_open()
         self._announce()
 
-    def announce_bulk_load(self, mode: GroupMode = "into_empty", partitions: Collection[str] = (), buckets: int = 0) -> None:
-        """``announce`` for base files, which others write. ``partitions``, ``buckets``: see ``BulkLoad``.
+    def announce_bulk_load(
+        self, mode: GroupMode = "into_empty", partitions: Collection[str] = (), buckets: int = 0, pattern: str = ""
+    ) -> None:
+        """``announce`` for base files, which others write. ``partitions``, ``buckets``, ``pattern``: see ``BulkLoad``.
 
         ``into_empty`` wants a table that never had rows, because a base file hides what older instants put beside it. The other
         modes replace file groups: writers get the new ones with the table's definition, when they attach or open the table.
@@ -115,7 +117,7 @@ class Transaction:
                 f"the transaction of {self.instant} has begun to write, or an older one is open",
                 fix="Load in a transaction of its own, while no other is open.",
             )
-        load = BulkLoad(mode, self._definition, self._store.url, self._groups.look, partitions, buckets)
+        load = BulkLoad(mode, self._definition, self._store.url, self._groups.look, partitions, buckets, pattern)
         load.check(self._log.state.plans)
         self._load = load
         self._announce()
@@ -279,7 +281,8 @@ class Transaction:
         written = {status.stat.partition for status in self.statuses}
         new = [partition for partition in written if not self._groups.knows_partition(partition)]
         done = Instant(self.instant, self._load.action if self._load else DELTACOMMIT, State.COMPLETED, completion)
-        return commit_files(self._pending_files(), new, done, metadata)
+        shown = self._load.shown_files(self.instant) if self._load else ()
+        return commit_files([*self._pending_files(), *shown], new, done, metadata)
 
     def _check_whole(self) -> None:
         """Refuses a commit after a failed write: files may lie under this instant that the commit would not list (rule W1)."""

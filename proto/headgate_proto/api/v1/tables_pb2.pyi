@@ -58,6 +58,7 @@ class TableDescription(_message.Message):
     TABLE_UUID_FIELD_NUMBER: _builtins.int
     TABLE_VERSION_FIELD_NUMBER: _builtins.int
     EVOLUTION_FIELD_NUMBER: _builtins.int
+    PARTITION_BUCKETS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     schema: _builtins.bytes
     """Arrow IPC encapsulated schema message, as the table stores it."""
@@ -76,6 +77,10 @@ class TableDescription(_message.Message):
     def record_key(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     @_builtins.property
     def partition_by(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    @_builtins.property
+    def partition_buckets(self) -> _containers.RepeatedCompositeFieldContainer[Global___PartitionBuckets]:
+        """Partitions that have another number of buckets; the first one that matches counts."""
+
     def __init__(
         self,
         *,
@@ -90,14 +95,38 @@ class TableDescription(_message.Message):
         table_uuid: _builtins.str = ...,
         table_version: _builtins.int = ...,
         evolution: Global___Evolution.ValueType = ...,
+        partition_buckets: _abc.Iterable[Global___PartitionBuckets] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["buckets", b"buckets", "evolution", b"evolution", "hive_style", b"hive_style", "name", b"name", "ordering", b"ordering", "partition_by", b"partition_by", "record_key", b"record_key", "schema", b"schema", "table_uuid", b"table_uuid", "table_version", b"table_version", "url", b"url"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["buckets", b"buckets", "evolution", b"evolution", "hive_style", b"hive_style", "name", b"name", "ordering", b"ordering", "partition_buckets", b"partition_buckets", "partition_by", b"partition_by", "record_key", b"record_key", "schema", b"schema", "table_uuid", b"table_uuid", "table_version", b"table_version", "url", b"url"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___TableDescription: _TypeAlias = TableDescription  # noqa: Y015
+
+@_typing.final
+class PartitionBuckets(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PATTERN_FIELD_NUMBER: _builtins.int
+    BUCKETS_FIELD_NUMBER: _builtins.int
+    pattern: _builtins.str
+    """Paths of partitions, in which each `*` stands for any characters but a slash."""
+    buckets: _builtins.int
+    def __init__(
+        self,
+        *,
+        pattern: _builtins.str = ...,
+        buckets: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["buckets", b"buckets", "pattern", b"pattern"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PartitionBuckets: _TypeAlias = PartitionBuckets  # noqa: Y015
 
 @_typing.final
 class CreateTableRequest(_message.Message):

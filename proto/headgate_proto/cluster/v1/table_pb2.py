@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from headgate_proto.api.v1 import ranges_pb2 as headgate__proto_dot_api_dot_v1_dot_ranges__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%headgate_proto/cluster/v1/table.proto\x12\x13headgate.cluster.v1\x1a\"headgate_proto/api/v1/ranges.proto\"\xeb\x03\n\x0fTableDefinition\x12\x11\n\x04name\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x13\n\x06schema\x18\x02 \x01(\x0cH\x01\x88\x01\x01\x12\x12\n\nrecord_key\x18\x03 \x03(\t\x12\x14\n\x0cpartition_by\x18\x04 \x03(\t\x12\x15\n\x08ordering\x18\x05 \x01(\tH\x02\x88\x01\x01\x12!\n\x07\x62uckets\x18\x06 \x01(\rB\x0b\xaa\xbb\x18\x07\x08\x01\x10\xff\xc1\xd7/H\x03\x88\x01\x01\x12\x17\n\nhive_style\x18\x07 \x01(\x08H\x04\x88\x01\x01\x12\x17\n\nurl_encode\x18\x08 \x01(\x08H\x05\x88\x01\x01\x12\x17\n\ntable_uuid\x18\t \x01(\tH\x06\x88\x01\x01\x12#\n\nkey_groups\x18\n \x01(\rB\n\xaa\xbb\x18\x06\x08\x01\x10\xff\xff\x03H\x07\x88\x01\x01\x12\x1a\n\rprefixed_keys\x18\x0b \x01(\x08H\x08\x88\x01\x01\x12\x33\n\x06groups\x18\x0c \x03(\x0b\x32#.headgate.cluster.v1.NamedFileGroup\x12\x10\n\x08rescaled\x18\r \x01(\tB\x07\n\x05_nameB\t\n\x07_schemaB\x0b\n\t_orderingB\n\n\x08_bucketsB\r\n\x0b_hive_styleB\r\n\x0b_url_encodeB\r\n\x0b_table_uuidB\r\n\x0b_key_groupsB\x10\n\x0e_prefixed_keys\"\x83\x01\n\x0eNamedFileGroup\x12\x16\n\tpartition\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x1e\n\x06\x62ucket\x18\x02 \x01(\rB\t\xaa\xbb\x18\x05\x10\xfe\xc1\xd7/H\x01\x88\x01\x01\x12\x14\n\x07\x66ile_id\x18\x03 \x01(\tH\x02\x88\x01\x01\x42\x0c\n\n_partitionB\t\n\x07_bucketB\n\n\x08_file_idb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%headgate_proto/cluster/v1/table.proto\x12\x13headgate.cluster.v1\x1a\"headgate_proto/api/v1/ranges.proto\"\xa2\x04\n\x0fTableDefinition\x12\x11\n\x04name\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x13\n\x06schema\x18\x02 \x01(\x0cH\x01\x88\x01\x01\x12\x12\n\nrecord_key\x18\x03 \x03(\t\x12\x14\n\x0cpartition_by\x18\x04 \x03(\t\x12\x15\n\x08ordering\x18\x05 \x01(\tH\x02\x88\x01\x01\x12!\n\x07\x62uckets\x18\x06 \x01(\rB\x0b\xaa\xbb\x18\x07\x08\x01\x10\xff\xc1\xd7/H\x03\x88\x01\x01\x12\x17\n\nhive_style\x18\x07 \x01(\x08H\x04\x88\x01\x01\x12\x17\n\nurl_encode\x18\x08 \x01(\x08H\x05\x88\x01\x01\x12\x17\n\ntable_uuid\x18\t \x01(\tH\x06\x88\x01\x01\x12#\n\nkey_groups\x18\n \x01(\rB\n\xaa\xbb\x18\x06\x08\x01\x10\xff\xff\x03H\x07\x88\x01\x01\x12\x1a\n\rprefixed_keys\x18\x0b \x01(\x08H\x08\x88\x01\x01\x12\x33\n\x06groups\x18\x0c \x03(\x0b\x32#.headgate.cluster.v1.NamedFileGroup\x12\x10\n\x08rescaled\x18\r \x01(\t\x12\x35\n\x0c\x62ucket_rules\x18\x0e \x03(\x0b\x32\x1f.headgate.cluster.v1.BucketRuleB\x07\n\x05_nameB\t\n\x07_schemaB\x0b\n\t_orderingB\n\n\x08_bucketsB\r\n\x0b_hive_styleB\r\n\x0b_url_encodeB\r\n\x0b_table_uuidB\r\n\x0b_key_groupsB\x10\n\x0e_prefixed_keys\"{\n\nBucketRule\x12\x14\n\x07pattern\x18\x01 \x01(\tH\x00\x88\x01\x01\x12!\n\x07\x62uckets\x18\x02 \x01(\rB\x0b\xaa\xbb\x18\x07\x08\x01\x10\xff\xc1\xd7/H\x01\x88\x01\x01\x12\x12\n\x05since\x18\x03 \x01(\tH\x02\x88\x01\x01\x42\n\n\x08_patternB\n\n\x08_bucketsB\x08\n\x06_since\"\x83\x01\n\x0eNamedFileGroup\x12\x16\n\tpartition\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x1e\n\x06\x62ucket\x18\x02 \x01(\rB\t\xaa\xbb\x18\x05\x10\xfe\xc1\xd7/H\x01\x88\x01\x01\x12\x14\n\x07\x66ile_id\x18\x03 \x01(\tH\x02\x88\x01\x01\x42\x0c\n\n_partitionB\t\n\x07_bucketB\n\n\x08_file_idb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,10 +36,14 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_TABLEDEFINITION'].fields_by_name['buckets']._serialized_options = b'\252\273\030\007\010\001\020\377\301\327/'
   _globals['_TABLEDEFINITION'].fields_by_name['key_groups']._loaded_options = None
   _globals['_TABLEDEFINITION'].fields_by_name['key_groups']._serialized_options = b'\252\273\030\006\010\001\020\377\377\003'
+  _globals['_BUCKETRULE'].fields_by_name['buckets']._loaded_options = None
+  _globals['_BUCKETRULE'].fields_by_name['buckets']._serialized_options = b'\252\273\030\007\010\001\020\377\301\327/'
   _globals['_NAMEDFILEGROUP'].fields_by_name['bucket']._loaded_options = None
   _globals['_NAMEDFILEGROUP'].fields_by_name['bucket']._serialized_options = b'\252\273\030\005\020\376\301\327/'
   _globals['_TABLEDEFINITION']._serialized_start=99
-  _globals['_TABLEDEFINITION']._serialized_end=590
-  _globals['_NAMEDFILEGROUP']._serialized_start=593
-  _globals['_NAMEDFILEGROUP']._serialized_end=724
+  _globals['_TABLEDEFINITION']._serialized_end=645
+  _globals['_BUCKETRULE']._serialized_start=647
+  _globals['_BUCKETRULE']._serialized_end=770
+  _globals['_NAMEDFILEGROUP']._serialized_start=773
+  _globals['_NAMEDFILEGROUP']._serialized_end=904
 # @@protoc_insertion_point(module_scope)

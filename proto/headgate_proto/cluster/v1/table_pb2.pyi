@@ -39,6 +39,7 @@ class TableDefinition(_message.Message):
     PREFIXED_KEYS_FIELD_NUMBER: _builtins.int
     GROUPS_FIELD_NUMBER: _builtins.int
     RESCALED_FIELD_NUMBER: _builtins.int
+    BUCKET_RULES_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     schema: _builtins.bytes
     """Arrow IPC schema message: the table's columns in their stored types, without meta columns."""
@@ -63,6 +64,10 @@ class TableDefinition(_message.Message):
     def groups(self) -> _containers.RepeatedCompositeFieldContainer[Global___NamedFileGroup]:
         """File groups whose ids do not follow from `table_uuid`."""
 
+    @_builtins.property
+    def bucket_rules(self) -> _containers.RepeatedCompositeFieldContainer[Global___BucketRule]:
+        """Partitions that have another number of buckets; the first one that matches counts."""
+
     def __init__(
         self,
         *,
@@ -79,10 +84,11 @@ class TableDefinition(_message.Message):
         prefixed_keys: _builtins.bool | None = ...,
         groups: _abc.Iterable[Global___NamedFileGroup] | None = ...,
         rescaled: _builtins.str = ...,
+        bucket_rules: _abc.Iterable[Global___BucketRule] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_buckets", b"_buckets", "_hive_style", b"_hive_style", "_key_groups", b"_key_groups", "_name", b"_name", "_ordering", b"_ordering", "_prefixed_keys", b"_prefixed_keys", "_schema", b"_schema", "_table_uuid", b"_table_uuid", "_url_encode", b"_url_encode", "buckets", b"buckets", "hive_style", b"hive_style", "key_groups", b"key_groups", "name", b"name", "ordering", b"ordering", "prefixed_keys", b"prefixed_keys", "schema", b"schema", "table_uuid", b"table_uuid", "url_encode", b"url_encode"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_buckets", b"_buckets", "_hive_style", b"_hive_style", "_key_groups", b"_key_groups", "_name", b"_name", "_ordering", b"_ordering", "_prefixed_keys", b"_prefixed_keys", "_schema", b"_schema", "_table_uuid", b"_table_uuid", "_url_encode", b"_url_encode", "buckets", b"buckets", "groups", b"groups", "hive_style", b"hive_style", "key_groups", b"key_groups", "name", b"name", "ordering", b"ordering", "partition_by", b"partition_by", "prefixed_keys", b"prefixed_keys", "record_key", b"record_key", "rescaled", b"rescaled", "schema", b"schema", "table_uuid", b"table_uuid", "url_encode", b"url_encode"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_buckets", b"_buckets", "_hive_style", b"_hive_style", "_key_groups", b"_key_groups", "_name", b"_name", "_ordering", b"_ordering", "_prefixed_keys", b"_prefixed_keys", "_schema", b"_schema", "_table_uuid", b"_table_uuid", "_url_encode", b"_url_encode", "bucket_rules", b"bucket_rules", "buckets", b"buckets", "groups", b"groups", "hive_style", b"hive_style", "key_groups", b"key_groups", "name", b"name", "ordering", b"ordering", "partition_by", b"partition_by", "prefixed_keys", b"prefixed_keys", "record_key", b"record_key", "rescaled", b"rescaled", "schema", b"schema", "table_uuid", b"table_uuid", "url_encode", b"url_encode"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__buckets: _TypeAlias = _typing.Literal["buckets"]  # noqa: Y015
     _WhichOneofArgType__buckets: _TypeAlias = _typing.Literal["_buckets", b"_buckets"]  # noqa: Y015
@@ -122,6 +128,44 @@ class TableDefinition(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__url_encode) -> _WhichOneofReturnType__url_encode | None: ...
 
 Global___TableDefinition: _TypeAlias = TableDefinition  # noqa: Y015
+
+@_typing.final
+class BucketRule(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PATTERN_FIELD_NUMBER: _builtins.int
+    BUCKETS_FIELD_NUMBER: _builtins.int
+    SINCE_FIELD_NUMBER: _builtins.int
+    pattern: _builtins.str
+    """Paths of partitions, in which each `*` stands for any characters but a slash."""
+    buckets: _builtins.int
+    since: _builtins.str
+    """Instant from which the file ids of these partitions follow."""
+    def __init__(
+        self,
+        *,
+        pattern: _builtins.str | None = ...,
+        buckets: _builtins.int | None = ...,
+        since: _builtins.str | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_buckets", b"_buckets", "_pattern", b"_pattern", "_since", b"_since", "buckets", b"buckets", "pattern", b"pattern", "since", b"since"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_buckets", b"_buckets", "_pattern", b"_pattern", "_since", b"_since", "buckets", b"buckets", "pattern", b"pattern", "since", b"since"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__buckets: _TypeAlias = _typing.Literal["buckets"]  # noqa: Y015
+    _WhichOneofArgType__buckets: _TypeAlias = _typing.Literal["_buckets", b"_buckets"]  # noqa: Y015
+    _WhichOneofReturnType__pattern: _TypeAlias = _typing.Literal["pattern"]  # noqa: Y015
+    _WhichOneofArgType__pattern: _TypeAlias = _typing.Literal["_pattern", b"_pattern"]  # noqa: Y015
+    _WhichOneofReturnType__since: _TypeAlias = _typing.Literal["since"]  # noqa: Y015
+    _WhichOneofArgType__since: _TypeAlias = _typing.Literal["_since", b"_since"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__buckets) -> _WhichOneofReturnType__buckets | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__pattern) -> _WhichOneofReturnType__pattern | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__since) -> _WhichOneofReturnType__since | None: ...
+
+Global___BucketRule: _TypeAlias = BucketRule  # noqa: Y015
 
 @_typing.final
 class NamedFileGroup(_message.Message):

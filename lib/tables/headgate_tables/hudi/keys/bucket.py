@@ -40,14 +40,14 @@ def record_hashes(records: RecordKeys, spec: KeySpec) -> Hashes:
     return hashes
 
 
-def buckets_of_hashes(hashes: Hashes, buckets: int) -> Int32s:
+def buckets_of_hashes(hashes: Hashes, buckets: int | Hashes) -> Int32s:
     """The hashes without their sign, modulo the number of buckets: the bucket that Hudi 1.x gives each record, int32.
 
-    Raises OptionError unless 1 <= buckets <= MAX_BUCKETS.
+    ``buckets``: one number, or uint32[n], one for each record. Raises OptionError unless 1 <= buckets <= MAX_BUCKETS.
     """
-    if not 1 <= buckets <= MAX_BUCKETS:
+    if isinstance(buckets, int) and not 1 <= buckets <= MAX_BUCKETS:
         raise OptionError(f"{buckets} buckets", fix=f"Use 1 to {MAX_BUCKETS:,} buckets.")
-    return ((hashes & np.uint32(0x7FFFFFFF)) % np.uint32(buckets)).view(np.int32)
+    return ((hashes & np.uint32(0x7FFFFFFF)) % (np.uint32(buckets) if isinstance(buckets, int) else buckets)).view(np.int32)
 
 
 def index_values(key: str, fields: Sequence[str]) -> list[str | None] | None:

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import Protocol
 
-from headgate_tables.errors import CorruptFileError
+from headgate_tables.errors import CorruptFileError, OptionError
 from headgate_tables.face import owner
+from headgate_tables.face.bucket_rules import matches
 from headgate_tables.face.files import WriteStatus
 from headgate_tables.face.operation import Operation
 from headgate_tables.face.rescaling import RescaleJob, RescaleProgress, RescaleUnit, RunUnits
 from headgate_tables.face.results import RescaleResult
+from headgate_tables.hudi.bucket_rules import rescaled
 from headgate_tables.hudi.bulk_loads import GroupMode
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.keys.bucket import bucket_of
@@ -30,52 +32,83 @@ from headgate_tables.hudi.view import FileSlice, FileSystemView
 class Transaction(owner.Transaction, Protocol):
     """One that a rescale commits in."""
 
-    def announce_bulk_load(self, mode: GroupMode = ..., partitions: Collection[str] = ..., buckets: int = ...) -> None:
+    def announce_bulk_load(
+        self, mode: GroupMode = ..., partitions: Collection[str] = ..., buckets: int = ..., pattern: str = ...
+    ) -> None:
         """See ``BulkLoad``."""
 
 
-def units_of(slices: Sequence[FileSlice], before: int, after: int) -> list[RescaleUnit]:
-    """Which slices go into which of ``after`` buckets, if their table has ``before``. Pure."""
-    divisor = math.gcd(before, after)
-    found: dict[tuple[str, int], list[Operation]] = {}
+def units_of(slices: Iterable[FileSlice], before: Callable[[str], int], after: int) -> list[RescaleUnit]:
+    """Which slices go into which of ``after`` buckets, if their partition has ``before(partition)``. Pure."""
+    found: dict[tuple[str, int, int], list[Operation]] = {}
     for each in slices:
+        divisor = math.gcd(before(each.partition), after)
         # The operation only says what is read: its output is a name that nobody writes.
-        found.setdefault((each.partition, bucket_of(each.file_id) % divisor), []).append(operation_of(each, ""))
+        key = each.partition, divisor, bucket_of(each.file_id) % divisor
+        found.setdefault(key, []).append(operation_of(each, ""))
     return [
         RescaleUnit(partition, part, range(residue, after, divisor), divisor)
-        for (partition, residue), part in sorted(found.items())
+        for (partition, divisor, residue), part in sorted(found.items())
     ]
 
 
-def planned(definition: Definition, view: FileSystemView, buckets: int) -> RescaleResult:
-    """What a rescale would do. Raises OptionError for a number that a table cannot have."""
-    before = definition.buckets
-    replace(definition, buckets=buckets).check()
-    slices = list(view.latest_slices()) if buckets != before else []
-    size = sum(each.base_size + each.log_bytes for each in slices)
-    return RescaleResult("", "", before, buckets, len(slices), len(units_of(slices, before, buckets)), 0, 0, size)
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """``buckets`` in each partition that ``pattern`` matches, and in those that come; "" matches all."""
+
+    buckets: int
+    pattern: str = ""
+
+    def is_there(self, definition: Definition) -> bool:
+        """Whether nothing has to change."""
+        if not self.pattern:
+            return definition.buckets == self.buckets and not definition.bucket_rules
+        return [(pattern, buckets) for pattern, buckets, _ in definition.bucket_rules[:1]] == [(self.pattern, self.buckets)]
+
+    def slices_in(self, view: FileSystemView) -> list[FileSlice]:
+        """Those of the partitions."""
+        return [each for each in view.latest_slices() if not self.pattern or matches(self.pattern, each.partition)]
+
+
+def _most(definition: Definition, slices: Iterable[FileSlice]) -> int:
+    return max((definition.buckets_in(each.partition) for each in slices), default=definition.buckets)
+
+
+def planned(definition: Definition, view: FileSystemView, wanted: Wanted) -> RescaleResult:
+    """What a rescale would do. Raises OptionError for a number that a table cannot have, and for a pattern without partitions."""
+    if wanted.pattern and not definition.partition_by:
+        raise OptionError("the table has no partitions", fix="Leave the partitions out: all of it gets the number.")
+    rescaled(definition, "0", wanted.buckets, wanted.pattern).check()
+    needed = not wanted.is_there(definition)
+    slices = wanted.slices_in(view) if needed else []
+    units = units_of(slices, definition.buckets_in, wanted.buckets)
+    before = _most(definition, slices) if needed else wanted.buckets
+    size = sum(each.input_bytes for each in units)
+    return RescaleResult("", "", needed, before, wanted.buckets, len(slices), len(units), 0, 0, size)
 
 
 def rescale(
-    table: TableContext, transaction: Transaction, buckets: int, progress: RescaleProgress, run: RunUnits | None
+    table: TableContext, transaction: Transaction, wanted: Wanted, progress: RescaleProgress, run: RunUnits | None
 ) -> RescaleResult:
     """Rewrites all rows under the transaction's instant, and commits. ``run``: None, to do it in this thread.
 
     Raises TransactionError for an open compaction, or another transaction; CorruptFileError and MissingFileError for a file that
     cannot be read; RetryLater; what ``run`` raises.
     """
-    before = table.definition.buckets
-    transaction.announce_bulk_load("rescale", buckets=buckets)
-    target = replace(table.definition, buckets=buckets, rescaled=transaction.instant, groups={})
+    buckets, pattern = wanted.buckets, wanted.pattern
+    transaction.announce_bulk_load("rescale", buckets=buckets, pattern=pattern)
+    target = rescaled(table.definition, transaction.instant, buckets, pattern)
     job = RescaleJob(table.definition, target, transaction.instant, table.stage, table.settings.to_texts())
-    units = units_of(list(table.view().latest_slices()), before, buckets)
+    slices = wanted.slices_in(table.view())
+    units = units_of(slices, table.definition.buckets_in, buckets)
     for statuses in run(job, units) if run is not None else _rewritten(table, job, units, progress):
         if run is not None:
             _check_reported(transaction, statuses)
         transaction.add(statuses)
-    done = transaction.commit({"headgate.rescale": f"{before} to {buckets} buckets"})
+    before = _most(table.definition, slices)
+    done = transaction.commit({"headgate.rescale": f"{pattern or 'all partitions'}: {before} to {buckets} buckets"})
     return RescaleResult(
-        done.instant, done.completion, before, buckets, done.replaced, len(units), done.files, done.upserted, done.bytes
+        done.instant, done.completion, True, before, buckets, done.replaced, len(units), done.files, done.upserted, done.bytes
     )
 
 

@@ -6,6 +6,7 @@ from headgate_tables.commitlog.fields import Json
 from headgate_tables.commitlog.records import Channels, Savepoint, encode_derived
 from headgate_tables.errors import OptionError
 from headgate_tables.face.results import RestoreResult
+from headgate_tables.hudi.bucket_rules import hashing_path
 from headgate_tables.hudi.current_groups import current_groups
 from headgate_tables.hudi.decisions.savepoints import Restore, SavepointMade, SavepointRemoved
 from headgate_tables.hudi.definition import Definition, encode_groups
@@ -92,12 +93,11 @@ def restore(table: TableContext, instant: str, *, plan_only: bool = False) -> Re
     names += [Instant(each.time, _WRITTEN_AS.get(each.action, each.action), s).path for each in writes for s in _PENDING]
     names += [path for plan in plans.values() for path in plan_names(plan)]
     undone = [each.time for each in writes]
+    names += [hashing_path(time) for time in undone]
     if plan_only:
         return RestoreResult("", instant, tuple(undone), sum(map(len, data.values())), len(plans))
     started = table.log.next_time()
-    then = dict(saved.config)
-    if then.get("rescaled", table.definition.rescaled) in undone:
-        then["rescaled"] = ""  # as the definition was before the first one, when it had no such key
+    then = {key: _ABSENT[key] if value is None else value for key, value in saved.config.items()}
     groups = _groups_at(table, saved.point, then) if any(each.action == "replacecommit" for each in writes) else {}
     config = {**then, **groups} or None
 
@@ -125,6 +125,8 @@ def restore(table: TableContext, instant: str, *, plan_only: bool = False) -> Re
     return RestoreResult(started, instant, tuple(undone), sum(map(len, data.values())), len(plans))
 
 
+_ABSENT: Mapping[str, Json] = {"bucket_rules": [], "groups": {}, "rescaled": ""}
+"""What a definition's key means that it did not have when the savepoint was made."""
 _PENDING = (State.INFLIGHT, State.REQUESTED)
 
 

@@ -122,22 +122,25 @@ class TableServices(ABC):
         self,
         buckets: int,
         *,
+        partitions: str = "",
         plan_only: bool = False,
         progress: RescaleProgress = lambda _rows, _bytes: None,
         run: RunUnits | None = None,
     ) -> RescaleResult:
         """Gives each partition another number of buckets, in one commit that rewrites all rows. Readers go on meanwhile, and see
         the rows once, before and after. ``progress`` gets the rows written so far, and the bytes of slices that are done with.
-        ``run``: has other processes do the work, which ``progress`` then hears nothing of.
+        ``partitions``: only those whose paths this matches, in which each ``*`` stands for any characters but a slash, and those
+        that come. ``run``: has other processes do the work, which ``progress`` then hears nothing of.
 
         ``plan_only``: returns what would be done, owns and changes nothing. Raises OptionError for a number that a table cannot
         have, TransactionError while a transaction or a compaction is open.
         """
-        planned = rescaling.planned(*self._look(), buckets)
-        if plan_only or planned.before == buckets:
+        wanted = rescaling.Wanted(buckets, partitions)
+        planned = rescaling.planned(*self._look(), wanted)
+        if plan_only or not planned.needed:
             return planned
         with self.transaction() as transaction:
-            done = rescaling.rescale(self._context(), transaction, buckets, progress, run)
+            done = rescaling.rescale(self._context(), transaction, wanted, progress, run)
         self._maintainer.forget()
         return done
 

@@ -124,7 +124,9 @@ class _NewFiles:
     def write(self, rows: pa.Table) -> None:
         """See ``RowSink``. Raises CorruptFileError for a row that cannot be in its bucket."""
         self.rows += rows.num_rows
-        buckets = buckets_of_hashes(record_hashes(read_keys(rows, self._spec), self._spec), self._target.buckets)
+        buckets = buckets_of_hashes(
+            record_hashes(read_keys(rows, self._spec), self._spec), self._target.buckets_in(self._unit.partition)
+        )
         if (buckets % self._unit.divisor != self._unit.residue).any():
             names = ", ".join(each.file_id for each in self._unit.slices)
             raise CorruptFileError(

@@ -187,12 +187,19 @@ def _check_pending(store: Store, listed: ListedTable, writes: Sequence[Instant],
 def _check_rows(store: Store, definition: Definition, listed: ListedTable, foreign: ForeignChanges) -> None:
     """Checks that the other program puts rows into the buckets where we look for them."""
     writes = {time for time, each in foreign.completed.items() if each.action in WRITE_ACTIONS and each.action != "commit"}
-    if not sample(store, definition, foreign_work.data_files_of(listed, writes)).fits(definition.buckets):
+    sampled = sample(store, definition, foreign_work.data_files_of(listed, writes))
+    if not sampled.fits(sampled.counts):
         raise UnsupportedTableError(
-            f"the other program did not write with {definition.buckets} buckets, so rows lie where nobody looks for them; "
+            f"the other program did not write with {_numbers(definition)} buckets, so rows lie where nobody looks for them; "
             f"its instants are {', '.join(sorted(writes))}",
-            fix=how_to_undo(definition.buckets),
+            fix=how_to_undo(definition),
         )
+
+
+def _numbers(definition: Definition) -> str:
+    """In words."""
+    rules = [f"{buckets} in {pattern}" for pattern, buckets, _ in definition.bucket_rules]
+    return ", ".join([*rules, f"{definition.buckets} elsewhere" if rules else str(definition.buckets)])
 
 
 def _pending_names(store: Store, writes: Sequence[Instant], compactions: Sequence[Instant]) -> Iterator[str]:

@@ -10,7 +10,7 @@ from headgate_tables.errors import TablesError, UnsupportedTableError
 from headgate_tables.hudi.base_reader import BaseFile, gone
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.entries import one_array
-from headgate_tables.hudi.keys.bucket import Hashes, bucket_of, record_hashes
+from headgate_tables.hudi.keys.bucket import Hashes, bucket_of, buckets_of_hashes, record_hashes
 from headgate_tables.hudi.keys.partition_path import PartitionSpec, partition_paths
 from headgate_tables.hudi.keys.record_key import KeySpec, read_keys
 from headgate_tables.hudi.log.names import parse_base_name, parse_log_name
@@ -29,14 +29,17 @@ MOST_BUCKETS = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """uint32[n] hashes of record keys, and int64[n] the buckets in the names of the files that they lie in."""
+    """uint32[n] hashes of record keys, int64[n] the buckets in the names of the files that they lie in, and uint32[n] how many
+    their partitions have.
+    """
 
     hashes: Hashes
     buckets: np.ndarray[tuple[int], np.dtype[np.int64]]
+    counts: Hashes
 
-    def fits(self, count: int) -> bool:
-        """Whether every row lies in the bucket that it has with this ``count``."""
-        return bool(((self.hashes & np.uint32(0x7FFFFFFF)) % np.uint32(count) == self.buckets).all())
+    def fits(self, counts: int | Hashes) -> bool:
+        """Whether every row lies in the bucket that it has with as many."""
+        return bool((buckets_of_hashes(self.hashes, counts) == self.buckets).all())
 
     def fitting(self) -> list[int]:
         """Bucket counts with which every row lies where it does, the smallest first."""
@@ -55,13 +58,15 @@ def sample(store: Store, definition: Definition, paths: Sequence[str]) -> Sample
     chosen = [paths[at] for at in sorted({round(at) for at in np.linspace(0, len(paths) - 1, FILES)})] if paths else []
     hashes: list[Hashes] = []
     buckets: list[int] = []
+    counts: list[int] = []
     for path in chosen:
         for rows in _rows(store, definition, path):
             found = _hashes(rows, definition, path)
             hashes.append(found)
             buckets += [bucket_of(_file_id(path))] * len(found)
+            counts += [definition.buckets_in(path.rpartition("/")[0])] * len(found)
     together = np.concatenate(hashes) if hashes else np.zeros(0, np.uint32)
-    return Sample(together, np.asarray(buckets, np.int64))
+    return Sample(together, np.asarray(buckets, np.int64), np.asarray(counts, np.uint32))
 
 
 def _file_id(path: str) -> str:

@@ -1,0 +1,74 @@
+"""What a rescale makes of a table's definition, and what Hudi's programs have to know of it. Pure.
+
+Hudi has numbers of buckets by partition since 1.1 (RFC-89): its writers take them from a setting, its readers from the newest
+``.hashing_config`` whose instant is not pending (Hudi: PartitionBucketIndexHashingConfig, RegexRuleEngine).
+"""
+
+import json
+from dataclasses import replace
+from typing import Final
+
+from headgate_tables.commitlog.fields import Json
+from headgate_tables.face.bucket_rules import BucketRule, matches
+from headgate_tables.hudi.definition import Definition, encode_bucket_rules, encode_groups
+
+_CONFIGS: Final = ".hoodie/.bucket_index/partition_bucket_index_meta/configs"
+_PLAIN: Final = frozenset("_=-/%")
+_NOTHING: Final = "(?!)"
+"""The expression of a table without rules that had some: Hudi takes no empty one, and keeps reading the folder."""
+
+
+def rescaled(definition: Definition, instant: str, buckets: int, pattern: str) -> Definition:
+    """The definition after a rescale of the partitions that ``pattern`` matches, "" for all of them."""
+    if not pattern:
+        return replace(definition, buckets=buckets, rescaled=instant, groups={}, bucket_rules=())
+    others = (rule for rule in definition.bucket_rules if rule[0] != pattern)
+    groups = {partition: each for partition, each in definition.groups.items() if not matches(pattern, partition)}
+    return replace(definition, groups=groups, bucket_rules=(BucketRule(pattern, buckets, instant), *others))
+
+
+def keys_of(before: Definition, after: Definition) -> dict[str, Json]:
+    """The keys of a definition that a rescale changes, for its slot."""
+    keys: dict[str, Json] = {"buckets": after.buckets, "rescaled": after.rescaled, "groups": encode_groups(after.groups)}
+    if before.bucket_rules or after.bucket_rules:
+        keys["bucket_rules"] = encode_bucket_rules(after.bucket_rules)
+    return keys
+
+
+def expressions_of(definition: Definition) -> str:
+    """The rules as Hudi's setting has them, "" without any."""
+    return ";".join(f"^{_java(pattern)}\\z,{buckets}" for pattern, buckets, _ in definition.bucket_rules)
+
+
+def hashing_path(instant: str) -> str:
+    """Of the file that a rescale leaves for Hudi, from the table's root."""
+    return f"{_CONFIGS}/{instant}.hashing_config"
+
+
+def hashing_config(before: Definition, after: Definition, instant: str) -> bytes | None:
+    """Its content; None where no partition has another number than the rest, and none had."""
+    if not (before.bucket_rules or after.bucket_rules):
+        return None
+    expressions = expressions_of(after) or f"{_NOTHING},{after.buckets}"
+    content = {
+        "expressions": expressions,
+        "defaultBucketNumber": after.buckets,
+        "rule": "regex",
+        "version": 1,
+        "instant": instant,
+    }
+    return json.dumps(content, indent=2).encode()
+
+
+def _java(pattern: str) -> str:
+    """The pattern as a regular expression of Java's, without what Hudi splits expressions at."""
+    return "".join("[^/]*" if each == "*" else each if _is_plain(each) else _escaped(each) for each in pattern)
+
+
+def _is_plain(character: str) -> bool:
+    return character in _PLAIN or (character.isascii() and character.isalnum())
+
+
+def _escaped(character: str) -> str:
+    units = character.encode("utf-16-be").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
