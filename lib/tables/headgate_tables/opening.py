@@ -9,7 +9,7 @@ from headgate_tables.face.definition import Definition
 from headgate_tables.face.operation import Operation
 from headgate_tables.face.owner import Table
 from headgate_tables.hudi.definition import Definition as HudiDefinition
-from headgate_tables.hudi.definition import read_schema
+from headgate_tables.hudi.definition_values import read_schema
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.schema.avro_to_arrow import arrow_schema as columns_of_avro
 from headgate_tables.hudi.services.compaction.task import SliceCompaction

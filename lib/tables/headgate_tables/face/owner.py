@@ -11,7 +11,7 @@ from headgate_tables.face.altering import Alteration, AlterResult
 from headgate_tables.face.files import WriteStatus
 from headgate_tables.face.operation import Operation, OperationResult, Plan
 from headgate_tables.face.reader import TableReader
-from headgate_tables.face.rescaling import RescaleProgress, RunUnits
+from headgate_tables.face.rescaling import RescaleCalls
 from headgate_tables.face.results import (
     AdoptResult,
     ArchiveResult,
@@ -23,7 +23,6 @@ from headgate_tables.face.results import (
     ExpireResult,
     MaintenanceResult,
     RepairResult,
-    RescaleResult,
     RestoreResult,
     SliceLogSize,
     VersionChange,
@@ -199,7 +198,7 @@ class Upkeep(Protocol):
         """Log files and log bytes of one slice; None before ``maintain`` has listed the table."""
 
 
-class OperatorCalls(Protocol):
+class OperatorCalls(RescaleCalls, Protocol):
     """What operators order, from an owner or for a table without a cluster."""
 
     def compact(
@@ -248,17 +247,6 @@ class OperatorCalls(Protocol):
 
     def alter(self, alteration: Alteration, *, plan_only: bool = False) -> AlterResult:
         """Adds columns, widens types, lets columns be null. Raises SchemaError, and TransactionError while one is open."""
-
-    def rescale(
-        self,
-        buckets: int,
-        *,
-        partitions: str = "",
-        plan_only: bool = False,
-        progress: RescaleProgress = ...,
-        run: RunUnits | None = None,
-    ) -> RescaleResult:
-        """Gives partitions another number of buckets. ``run``: has other processes do the work."""
 
     def evolution(self, columns: pa.Schema) -> Alteration:
         """The alteration after which the table holds a batch's ``columns``. Raises SchemaError if its setting forbids it."""

@@ -6,12 +6,13 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from headgate_tables.commitlog.fields import Json, json_list, number, text
 from headgate_tables.face.definition import Definition
 from headgate_tables.face.files import WriteStatus
 from headgate_tables.face.operation import Operation
+from headgate_tables.face.results import RescaleResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,3 +69,18 @@ RescaleProgress: TypeAlias = Callable[[int, int], None]
 """Gets how many rows were written so far, and the bytes of the slices that are done with."""
 RunUnits: TypeAlias = Callable[[RescaleJob, Sequence[RescaleUnit]], Iterable[Sequence[WriteStatus]]]
 """Rewrites all units, in any order and in any process (``headgate_tables.writing.rescale_unit``), and returns their files."""
+
+
+class RescaleCalls(Protocol):
+    """A table, to who rescales it."""
+
+    def rescale(
+        self,
+        buckets: int,
+        *,
+        partitions: str = "",
+        plan_only: bool = False,
+        progress: RescaleProgress = ...,
+        run: RunUnits | None = None,
+    ) -> RescaleResult:
+        """Gives partitions another number of buckets. ``run``: has other processes do the work."""

@@ -5,12 +5,13 @@ Hudi has numbers of buckets by partition since 1.1 (RFC-89): its writers take th
 """
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from headgate_tables.commitlog.fields import Json
 from headgate_tables.face.bucket_rules import BucketRule, matches
-from headgate_tables.hudi.definition import Definition, encode_bucket_rules, encode_groups
+from headgate_tables.hudi.definition import Definition
+from headgate_tables.hudi.definition_values import encode_bucket_rules, encode_groups
 
 _CONFIGS: Final = ".hoodie/.bucket_index/partition_bucket_index_meta/configs"
 _PLAIN: Final = frozenset("_=-/%")
@@ -18,13 +19,31 @@ _NOTHING: Final = "(?!)"
 """The expression of a table without rules that had some: Hudi takes no empty one, and keeps reading the folder."""
 
 
-def rescaled(definition: Definition, instant: str, buckets: int, pattern: str) -> Definition:
-    """The definition after a rescale of the partitions that ``pattern`` matches, "" for all of them."""
-    if not pattern:
-        return replace(definition, buckets=buckets, rescaled=instant, groups={}, bucket_rules=())
-    others = (rule for rule in definition.bucket_rules if rule[0] != pattern)
-    groups = {partition: each for partition, each in definition.groups.items() if not matches(pattern, partition)}
-    return replace(definition, groups=groups, bucket_rules=(BucketRule(pattern, buckets, instant), *others))
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """What a rescale makes: ``buckets`` in each partition that ``pattern`` matches, and in those that come; "" matches all."""
+
+    buckets: int
+    pattern: str = ""
+
+    def is_about(self, partition: str) -> bool:
+        """Whether it changes the partition of this path."""
+        return not self.pattern or matches(self.pattern, partition)
+
+    def is_there(self, definition: Definition) -> bool:
+        """Whether nothing has to change."""
+        if not self.pattern:
+            return definition.buckets == self.buckets and not definition.bucket_rules
+        return [(pattern, buckets) for pattern, buckets, _ in definition.bucket_rules[:1]] == [(self.pattern, self.buckets)]
+
+    def of(self, definition: Definition, instant: str) -> Definition:
+        """The definition from ``instant`` on."""
+        if not self.pattern:
+            return replace(definition, buckets=self.buckets, rescaled=instant, groups={}, bucket_rules=())
+        rule = BucketRule(self.pattern, self.buckets, instant)
+        others = (each for each in definition.bucket_rules if each[0] != self.pattern)
+        groups = {partition: each for partition, each in definition.groups.items() if not self.is_about(partition)}
+        return replace(definition, groups=groups, bucket_rules=(rule, *others))
 
 
 def keys_of(before: Definition, after: Definition) -> dict[str, Json]:

@@ -12,12 +12,12 @@ from typing import Literal, TypeAlias
 from headgate_tables.commitlog.fields import Json
 from headgate_tables.commitlog.records import DerivedFile
 from headgate_tables.errors import OptionError, TransactionError
-from headgate_tables.face.bucket_rules import matches
 from headgate_tables.face.files import WriteStatus
 from headgate_tables.face.writing import LoadMode
-from headgate_tables.hudi.bucket_rules import hashing_config, hashing_path, keys_of, rescaled
+from headgate_tables.hudi.bucket_rules import Scale, hashing_config, hashing_path, keys_of
 from headgate_tables.hudi.current_groups import overwritten_groups
-from headgate_tables.hudi.definition import Definition, encode_groups
+from headgate_tables.hudi.definition import Definition
+from headgate_tables.hudi.definition_values import encode_groups
 from headgate_tables.hudi.timeline.commit_metadata import encode_requested_replace
 from headgate_tables.hudi.timeline.instant import Instant, State
 from headgate_tables.hudi.view import FileSystemView
@@ -39,8 +39,8 @@ REPLACECOMMIT = "replacecommit"
 
 @dataclass(frozen=True, slots=True)
 class BulkLoad:
-    """One load. ``look``: gives the view of this moment; ``partitions``: those that a ``delete_partition`` empties; ``buckets``:
-    how many a rescale makes each partition have that ``pattern`` matches, "" for all; else 0.
+    """One load. ``look``: gives the view of this moment; ``partitions``: those that a ``delete_partition`` empties; ``scale``:
+    what a rescale makes.
     """
 
     mode: GroupMode
@@ -48,8 +48,7 @@ class BulkLoad:
     url: str
     look: Callable[[], FileSystemView]
     partitions: Collection[str] = ()
-    buckets: int = 0
-    pattern: str = ""
+    scale: Scale | None = None
 
     @property
     def overwrites(self) -> bool:
@@ -75,7 +74,7 @@ class BulkLoad:
         """Raises TransactionError for a table that the mode does not fit, OptionError for an unknown one. ``plans``: open
         compactions.
         """
-        if self.mode not in _OPERATIONS or (self.mode == "rescale") != bool(self.buckets):
+        if self.mode not in _OPERATIONS or (self.mode == "rescale") != (self.scale is not None):
             modes = ", ".join(mode for mode in _OPERATIONS if mode != "rescale")
             raise OptionError(f"mode={self.mode!r}", fix=f"Use one of {modes}.")
         if self.overwrites and plans:
@@ -103,29 +102,29 @@ class BulkLoad:
 
     def shown_files(self, instant: str) -> list[DerivedFile]:
         """What Hudi's programs have to know when the load is completed."""
-        content = hashing_config(self.definition, self._rescaled(instant), instant) if self.buckets else None
+        if self.scale is None:
+            return []
+        content = hashing_config(self.definition, self.scale.of(self.definition, instant), instant)
         return [(hashing_path(instant), content)] if content is not None else []
 
-    def _rescaled(self, instant: str) -> Definition:
-        return rescaled(self.definition, instant, self.buckets, self.pattern)
-
-    @property
-    def _takes_all(self) -> bool:
-        return self.mode == "insert_overwrite_table" or (self.mode == "rescale" and not self.pattern)
+    def _takes_out(self, partition: str, touched: Collection[str]) -> bool:
+        if self.scale is not None:
+            return self.scale.is_about(partition)
+        return self.mode == "insert_overwrite_table" or partition in touched
 
     def replaced(self, statuses: Sequence[WriteStatus]) -> Replaced:
         """What an overwrite takes out; ``statuses``: what the load wrote."""
         touched = {status.stat.partition for status in statuses} | set(self.partitions)
         found: dict[str, list[str]] = {}
         for group in self.look().groups():
-            if self._takes_all or group.partition in touched or (self.pattern and matches(self.pattern, group.partition)):
+            if self._takes_out(group.partition, touched):
                 found.setdefault(group.partition, []).append(group.file_id)
         return found
 
     def config(self, instant: str, statuses: Sequence[WriteStatus], replaced: Replaced) -> dict[str, Json]:
         """The definition's keys that an overwrite changes: which file groups writers go on with."""
-        if self.buckets:
-            return keys_of(self.definition, self._rescaled(instant))
+        if self.scale is not None:
+            return keys_of(self.definition, self.scale.of(self.definition, instant))
         gone = [(partition, file_id) for partition, file_ids in replaced.items() for file_id in file_ids]
         written = [(status.stat.partition, status.stat.file_id) for status in statuses]
         return {"groups": encode_groups(overwritten_groups(self.definition, instant, gone, written))}

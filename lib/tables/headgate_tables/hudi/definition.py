@@ -1,29 +1,26 @@
 """What a table is: keys, partitions, ordering, buckets; with its two written forms, ``hoodie.properties`` and the CONFIG slot."""
 
-import base64
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 import pyarrow as pa
 
-from headgate_tables.commitlog.fields import (
-    Fields,
-    Json,
-    UnfitError,
-    flag,
-    json_list,
-    json_map,
-    list_of,
-    map_of,
-    nullable,
-    number,
-    text,
-    texts,
-)
+from headgate_tables.commitlog.fields import Fields, Json, UnfitError, flag, nullable, number, text, texts
 from headgate_tables.errors import CorruptFileError, FixCall, OptionError, SchemaError, UnsupportedTableError
 from headgate_tables.face.bucket_rules import BucketRule, BucketRules, matches
+from headgate_tables.hudi.definition_values import (
+    encode_bucket_rules,
+    encode_groups,
+    encode_schema,
+    read_base64,
+    read_bucket_rules,
+    read_groups,
+    read_instant,
+    read_schema,
+    read_uuid,
+)
 from headgate_tables.hudi.keys import bucket as bucket_index
 from headgate_tables.hudi.schema import arrow_to_avro
 from headgate_tables.hudi.versions import TableVersion
@@ -219,20 +216,20 @@ class Definition:
         try:
             definition = cls(
                 name=fields.required("name", text),
-                schema=read_schema(fields.required("schema", _read_base64)),
+                schema=read_schema(fields.required("schema", read_base64)),
                 record_key=tuple(fields.required("record_key", texts)),
                 partition_by=tuple(fields.required("partition_by", texts)),
                 ordering=fields.required("ordering", nullable(text)),
                 buckets=fields.required("buckets", number),
                 hive_style=fields.required("hive_style", flag),
                 url_encode=fields.required("url_encode", flag),
-                table_uuid=fields.required("table_uuid", _read_uuid),
+                table_uuid=fields.required("table_uuid", read_uuid),
                 key_groups=fields.required("key_groups", number),
                 prefixed_keys=fields.optional("prefixed_keys", flag) or False,
                 table_version=TableVersion.of_number(fields.optional("table_version", number) or TableVersion.EIGHT.value),
-                groups=fields.optional("groups", _read_groups) or {},
-                rescaled=fields.optional("rescaled", _read_instant) or "",
-                bucket_rules=tuple(fields.optional("bucket_rules", _read_bucket_rules) or ()),
+                groups=fields.optional("groups", read_groups) or {},
+                rescaled=fields.optional("rescaled", read_instant) or "",
+                bucket_rules=tuple(fields.optional("bucket_rules", read_bucket_rules) or ()),
             )
             fields.refuse_others()
             definition.check()
@@ -241,78 +238,10 @@ class Definition:
         return definition
 
 
-def _read_base64(value: object) -> bytes:
-    try:
-        return base64.b64decode(text(value))
-    except ValueError as error:
-        raise UnfitError("does not hold base64") from error
-
-
-def _read_uuid(value: object) -> uuid.UUID:
-    try:
-        return uuid.UUID(text(value))
-    except ValueError as error:
-        raise UnfitError("does not hold a UUID") from error
-
-
-def _read_instant(value: object) -> str:
-    instant = text(value)
-    if instant and not (instant.isascii() and instant.isdigit()):
-        raise UnfitError("does not hold an instant")
-    return instant
-
-
-def _read_bucket_rule(value: object) -> BucketRule:
-    fields = json_list(value)
-    if len(fields) != 3:
-        raise UnfitError("holds something other than a pattern, a number of buckets and an instant")
-    pattern, buckets, since = fields
-    return BucketRule(text(pattern), number(buckets), _read_instant(since))
-
-
-_read_bucket_rules = list_of(_read_bucket_rule)
-
-
-def _read_buckets(value: object) -> dict[int, str]:
-    try:
-        return {int(bucket): text(file_id) for bucket, file_id in json_map(value).items()}
-    except ValueError as error:
-        raise UnfitError("holds something other than buckets") from error
-
-
-_read_groups = map_of(_read_buckets)
-
-
 def _unfit(error: UnfitError | FixCall) -> CorruptFileError | UnsupportedTableError:
     if isinstance(error, UnfitError) and error.unknown:
         return UnsupportedTableError(f"the table's CONFIG slot: {error}", fix="Upgrade headgate-tables.")
     return CorruptFileError(f"the table's CONFIG slot is damaged: {error}", fix="Restore it from a copy of the table.")
-
-
-def read_schema(data: bytes) -> pa.Schema:
-    """From an Arrow IPC schema message. Raises CorruptFileError."""
-    try:
-        return pa.ipc.read_schema(pa.py_buffer(data))
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise CorruptFileError(
-            f"a table's definition holds no Arrow schema: {error}",
-            fix="Restore the commit log from a copy of the table; bring all services of a cluster to the same version.",
-        ) from error
-
-
-def encode_schema(schema: pa.Schema) -> str:
-    """Its text in CONFIG and ADOPT slots."""
-    return base64.b64encode(schema.serialize()).decode()
-
-
-def encode_bucket_rules(rules: Sequence[tuple[str, int, str]]) -> list[Json]:
-    """Their JSON in slots."""
-    return [list(rule) for rule in rules]
-
-
-def encode_groups(groups: Mapping[str, Mapping[int, str]]) -> dict[str, dict[str, str]]:
-    """Their JSON in CONFIG and ADOPT slots."""
-    return {partition: {str(bucket): file_id for bucket, file_id in each.items()} for partition, each in groups.items()}
 
 
 @lru_cache(maxsize=64)

@@ -17,6 +17,7 @@ from headgate_tables.face.files import WriteStatus
 from headgate_tables.face.results import CommitResult
 from headgate_tables.face.writing import Changes
 from headgate_tables.hudi.batches import table_chunks
+from headgate_tables.hudi.bucket_rules import Scale
 from headgate_tables.hudi.bulk_loads import DELTACOMMIT, BulkLoad, GroupMode, Replaced
 from headgate_tables.hudi.change_writer import ChangeWriter
 from headgate_tables.hudi.commit_files import commit_files, pending_deltacommit, summary
@@ -96,20 +97,19 @@ class Transaction:
     def announce(self) -> None:
         """Puts requested and inflight on the timeline; only then may data files of the instant be written (rule P3).
 
-        Done once; a transaction that only writes itself does it before its first file. Raises what ``commit`` raises before
-        it decides anything.
+        Done once; a transaction that only writes itself does it before its first file. Raises as ``commit`` before it decides.
         """
         self._check_open()
         self._announce()
 
     def announce_bulk_load(
-        self, mode: GroupMode = "into_empty", partitions: Collection[str] = (), buckets: int = 0, pattern: str = ""
+        self, mode: GroupMode = "into_empty", partitions: Collection[str] = (), scale: Scale | None = None
     ) -> None:
-        """``announce`` for base files, which others write. ``partitions``, ``buckets``, ``pattern``: see ``BulkLoad``.
+        """``announce`` for base files, which others write. ``partitions``, ``scale``: see ``BulkLoad``.
 
-        ``into_empty`` wants a table that never had rows, because a base file hides what older instants put beside it. The other
-        modes replace file groups: writers get the new ones with the table's definition, when they attach or open the table.
-        Raises TransactionError for a table that the mode does not fit, and while another one is open; and as ``announce``.
+        ``into_empty`` wants a table that never had rows, because a base file hides what older instants put beside it. Others
+        replace file groups: writers get the new ones with the table's definition, when they attach or open it. Raises
+        TransactionError for a table that the mode does not fit, and while another one is open; and as ``announce``.
         """
         self._check_open()
         if self._shown or self._log.open_instants[0] != self.instant:
@@ -117,7 +117,7 @@ class Transaction:
                 f"the transaction of {self.instant} has begun to write, or an older one is open",
                 fix="Load in a transaction of its own, while no other is open.",
             )
-        load = BulkLoad(mode, self._definition, self._store.url, self._groups.look, partitions, buckets, pattern)
+        load = BulkLoad(mode, self._definition, self._store.url, self._groups.look, partitions, scale)
         load.check(self._log.state.plans)
         self._load = load
         self._announce()
@@ -138,10 +138,9 @@ class Transaction:
         channels: Channels | None = None,
         on_durable: Callable[[], None] | None = None,
     ) -> CommitResult:
-        """Decides and publishes. Without files the instant lapses, and no more is decided than ``channels`` (rule RO5).
+        """Decides and publishes. Without files the instant lapses, and no more is decided than ``channels`` (rule RO5), records
+        that change with these rows. ``on_durable`` is called once, when the slot is won, before readers see it (rule C6).
 
-        ``channels``: records that change with these rows.
-        ``on_durable`` is called once, when the slot is won, before readers see it (rule C6); it must not raise.
         Raises TransactionError while an older transaction is open; DeposedError, OutcomeUnknownError end the handle.
         """
         self._check_open()
@@ -281,15 +280,14 @@ class Transaction:
         written = {status.stat.partition for status in self.statuses}
         new = [partition for partition in written if not self._groups.knows_partition(partition)]
         done = Instant(self.instant, self._load.action if self._load else DELTACOMMIT, State.COMPLETED, completion)
-        shown = self._load.shown_files(self.instant) if self._load else ()
-        return commit_files([*self._pending_files(), *shown], new, done, metadata)
+        pending = [*self._pending_files(), *(self._load.shown_files(self.instant) if self._load else ())]
+        return commit_files(pending, new, done, metadata)
 
     def _check_whole(self) -> None:
         """Refuses a commit after a failed write: files may lie under this instant that the commit would not list (rule W1)."""
         if self._broken:
-            raise TransactionError(
-                f"a write of the transaction of {self.instant} failed", fix="Roll back, and write again in a new one."
-            )
+            what = f"a write of the transaction of {self.instant} failed"
+            raise TransactionError(what, fix="Roll back, and write again in a new one.")
 
     def _check_open(self) -> None:
         if self._ended:
@@ -297,7 +295,5 @@ class Transaction:
         if self._sent:
             # Its slot may name the staged files: the process that rolls it forward needs them
             # (test_an_interrupt_while_the_slot_is_sent_takes_nothing_of_the_commit_away).
-            raise TransactionError(
-                f"the commit of {self.instant} was sent and may stand",
-                fix="Open the table again; `commits()` tells whether it does.",
-            )
+            what = f"the commit of {self.instant} was sent and may stand"
+            raise TransactionError(what, fix="Open the table again; `commits()` tells whether it does.")

@@ -10,7 +10,7 @@ from headgate_tables.errors import TransactionError
 from headgate_tables.face.altering import Alteration, AlterResult
 from headgate_tables.hudi.commit_files import commit_files, pending_deltacommit
 from headgate_tables.hudi.decisions.altering import Altered
-from headgate_tables.hudi.definition import encode_schema
+from headgate_tables.hudi.definition_values import encode_schema
 from headgate_tables.hudi.schema.altered import altered, changes
 from headgate_tables.hudi.schema.arrow_to_avro import avro_schema
 from headgate_tables.hudi.services.table_context import TableContext

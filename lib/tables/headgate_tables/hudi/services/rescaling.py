@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from headgate_tables.errors import CorruptFileError, OptionError
 from headgate_tables.face import owner
-from headgate_tables.face.bucket_rules import matches
 from headgate_tables.face.files import WriteStatus
 from headgate_tables.face.operation import Operation
 from headgate_tables.face.rescaling import RescaleJob, RescaleProgress, RescaleUnit, RunUnits
 from headgate_tables.face.results import RescaleResult
-from headgate_tables.hudi.bucket_rules import rescaled
+from headgate_tables.hudi.bucket_rules import Scale
 from headgate_tables.hudi.bulk_loads import GroupMode
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.keys.bucket import bucket_of
@@ -32,9 +30,7 @@ from headgate_tables.hudi.view import FileSlice, FileSystemView
 class Transaction(owner.Transaction, Protocol):
     """One that a rescale commits in."""
 
-    def announce_bulk_load(
-        self, mode: GroupMode = ..., partitions: Collection[str] = ..., buckets: int = ..., pattern: str = ...
-    ) -> None:
+    def announce_bulk_load(self, mode: GroupMode = ..., partitions: Collection[str] = ..., scale: Scale | None = ...) -> None:
         """See ``BulkLoad``."""
 
 
@@ -52,63 +48,57 @@ def units_of(slices: Iterable[FileSlice], before: Callable[[str], int], after: i
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """``buckets`` in each partition that ``pattern`` matches, and in those that come; "" matches all."""
-
-    buckets: int
-    pattern: str = ""
-
-    def is_there(self, definition: Definition) -> bool:
-        """Whether nothing has to change."""
-        if not self.pattern:
-            return definition.buckets == self.buckets and not definition.bucket_rules
-        return [(pattern, buckets) for pattern, buckets, _ in definition.bucket_rules[:1]] == [(self.pattern, self.buckets)]
-
-    def slices_in(self, view: FileSystemView) -> list[FileSlice]:
-        """Those of the partitions."""
-        return [each for each in view.latest_slices() if not self.pattern or matches(self.pattern, each.partition)]
+def _slices(view: FileSystemView, scale: Scale) -> list[FileSlice]:
+    return [each for each in view.latest_slices() if scale.is_about(each.partition)]
 
 
 def _most(definition: Definition, slices: Iterable[FileSlice]) -> int:
     return max((definition.buckets_in(each.partition) for each in slices), default=definition.buckets)
 
 
-def planned(definition: Definition, view: FileSystemView, wanted: Wanted) -> RescaleResult:
+def planned(definition: Definition, view: FileSystemView, scale: Scale) -> RescaleResult:
     """What a rescale would do. Raises OptionError for a number that a table cannot have, and for a pattern without partitions."""
-    if wanted.pattern and not definition.partition_by:
+    if scale.pattern and not definition.partition_by:
         raise OptionError("the table has no partitions", fix="Leave the partitions out: all of it gets the number.")
-    rescaled(definition, "0", wanted.buckets, wanted.pattern).check()
-    needed = not wanted.is_there(definition)
-    slices = wanted.slices_in(view) if needed else []
-    units = units_of(slices, definition.buckets_in, wanted.buckets)
-    before = _most(definition, slices) if needed else wanted.buckets
+    scale.of(definition, "0").check()
+    needed = not scale.is_there(definition)
+    slices = _slices(view, scale) if needed else []
+    units = units_of(slices, definition.buckets_in, scale.buckets)
+    before = _most(definition, slices) if needed else scale.buckets
     size = sum(each.input_bytes for each in units)
-    return RescaleResult("", "", needed, before, wanted.buckets, len(slices), len(units), 0, 0, size)
+    return RescaleResult("", "", needed, before, scale.buckets, len(slices), len(units), 0, 0, size)
 
 
 def rescale(
-    table: TableContext, transaction: Transaction, wanted: Wanted, progress: RescaleProgress, run: RunUnits | None
+    table: TableContext, transaction: Transaction, scale: Scale, progress: RescaleProgress, run: RunUnits | None
 ) -> RescaleResult:
     """Rewrites all rows under the transaction's instant, and commits. ``run``: None, to do it in this thread.
 
     Raises TransactionError for an open compaction, or another transaction; CorruptFileError and MissingFileError for a file that
     cannot be read; RetryLater; what ``run`` raises.
     """
-    buckets, pattern = wanted.buckets, wanted.pattern
-    transaction.announce_bulk_load("rescale", buckets=buckets, pattern=pattern)
-    target = rescaled(table.definition, transaction.instant, buckets, pattern)
+    transaction.announce_bulk_load("rescale", scale=scale)
+    target = scale.of(table.definition, transaction.instant)
     job = RescaleJob(table.definition, target, transaction.instant, table.stage, table.settings.to_texts())
-    slices = wanted.slices_in(table.view())
-    units = units_of(slices, table.definition.buckets_in, buckets)
+    slices = _slices(table.view(), scale)
+    units = units_of(slices, table.definition.buckets_in, scale.buckets)
     for statuses in run(job, units) if run is not None else _rewritten(table, job, units, progress):
         if run is not None:
             _check_reported(transaction, statuses)
         transaction.add(statuses)
     before = _most(table.definition, slices)
-    done = transaction.commit({"headgate.rescale": f"{pattern or 'all partitions'}: {before} to {buckets} buckets"})
+    done = transaction.commit({"headgate.rescale": f"{scale.pattern or 'all partitions'}: {before} to {scale.buckets} buckets"})
     return RescaleResult(
-        done.instant, done.completion, True, before, buckets, done.replaced, len(units), done.files, done.upserted, done.bytes
+        done.instant,
+        done.completion,
+        True,
+        before,
+        scale.buckets,
+        done.replaced,
+        len(units),
+        done.files,
+        done.upserted,
+        done.bytes,
     )
 
 

@@ -9,7 +9,8 @@ from headgate_tables.face.results import RestoreResult
 from headgate_tables.hudi.bucket_rules import hashing_path
 from headgate_tables.hudi.current_groups import current_groups
 from headgate_tables.hudi.decisions.savepoints import Restore, SavepointMade, SavepointRemoved
-from headgate_tables.hudi.definition import Definition, encode_groups
+from headgate_tables.hudi.definition import Definition
+from headgate_tables.hudi.definition_values import encode_groups
 from headgate_tables.hudi.services.planning.plans import plan_names
 from headgate_tables.hudi.services.table_context import TableContext
 from headgate_tables.hudi.timeline.instant import NEVER, Instant, State

@@ -19,6 +19,7 @@ from headgate_tables.face.results import (
     SliceLogSize,
 )
 from headgate_tables.face.settings import TableSettings
+from headgate_tables.hudi.bucket_rules import Scale
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.schema.evolution import evolution
 from headgate_tables.hudi.services import altering, configuring, embedded, rescaling, savepoints
@@ -135,12 +136,12 @@ class TableServices(ABC):
         ``plan_only``: returns what would be done, owns and changes nothing. Raises OptionError for a number that a table cannot
         have, TransactionError while a transaction or a compaction is open.
         """
-        wanted = rescaling.Wanted(buckets, partitions)
-        planned = rescaling.planned(*self._look(), wanted)
+        scale = Scale(buckets, partitions)
+        planned = rescaling.planned(*self._look(), scale)
         if plan_only or not planned.needed:
             return planned
         with self.transaction() as transaction:
-            done = rescaling.rescale(self._context(), transaction, wanted, progress, run)
+            done = rescaling.rescale(self._context(), transaction, scale, progress, run)
         self._maintainer.forget()
         return done
 

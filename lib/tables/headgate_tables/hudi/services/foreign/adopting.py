@@ -17,7 +17,8 @@ from headgate_tables.commitlog.times import MAX_CLOCK_SET_BACK_MS, TIME_DIGITS, 
 from headgate_tables.errors import ClockError, CorruptFileError, ForeignWriterError, MissingFileError, UnsupportedTableError
 from headgate_tables.face.results import AdoptResult
 from headgate_tables.hudi.decisions.adoption import Adopt
-from headgate_tables.hudi.definition import Definition, Layout, encode_groups, encode_schema
+from headgate_tables.hudi.definition import Definition, Layout
+from headgate_tables.hudi.definition_values import encode_groups, encode_schema
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.past import kept_since
 from headgate_tables.hudi.properties import PROPERTIES_PATH, parse, render
