@@ -112,6 +112,16 @@ def test_a_damaged_file_is_named_and_the_table_stays_as_it_was(spark: Any, tmp_p
     assert_all_agree(spark, tmp_path / "t", expected(ROWS))
 
 
+def test_what_progress_raises_ends_the_rescale_before_its_commit(spark: Any, tmp_path: Path, url: str) -> None:
+    def fail(_: Written) -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        rescale(spark, url, 6, progress=fail)
+    assert buckets_of(url) == {0, 1}
+    assert_all_agree(spark, tmp_path / "t", expected(ROWS))
+
+
 def test_the_command_plans_shows_its_tasks_and_counts(headgate: Any, spark: Any, tmp_path: Path, url: str) -> None:
     code, events, _ = headgate("table", "rescale", url, "--buckets", "4", "--master", "local[2]")
     assert code == ExitCode.OK

@@ -52,13 +52,8 @@ def rescale(
     if isinstance(table, str):
         with open_table(table, storage_options=storage_options) as opened:
             return rescale(spark, opened, buckets, partitions=partitions, storage_options=storage_options, progress=progress)
-    listener = Listener(progress)
-    accumulator = accumulator_of(spark, listener) if progress is not None else None
-    tasks = UnitTasks(spark, table.url, storage_options, accumulator)
-    done = table.rescale(buckets, partitions=partitions, run=tasks)
-    if listener.failed is not None:
-        raise listener.failed
-    return done
+    tasks = UnitTasks(spark, table.url, storage_options, Listener(progress) if progress is not None else None)
+    return table.rescale(buckets, partitions=partitions, run=tasks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,23 +63,26 @@ class UnitTasks:
     spark: SparkSession
     url: str
     storage_options: Mapping[str, str] | None = None
-    accumulator: LoadAccumulator | None = None
+    listener: Listener | None = None
 
     def __call__(self, job: RescaleJob, units: Sequence[RescaleUnit]) -> Iterable[Sequence[WriteStatus]]:
-        """Runs the job. Raises the TablesError of a task as such."""
+        """Runs the job. Raises the TablesError of a task as such, and what the listener's ``progress`` raised."""
         if not units:
             return []
         numbers = numbers_of_tasks(self.spark, len(units))
         largest_first = sorted(units, key=lambda unit: unit.input_bytes, reverse=True)
         rows = [(number, unit.encode()) for number, unit in zip(numbers, largest_first, strict=True)]
         given = self.spark.createDataFrame(rows, f"{TASK} int, {_UNIT} string").repartition(len(units), TASK)
-        rewriting = Rewriting(self.url, self.storage_options, job, self.accumulator)
+        accumulator = accumulator_of(self.spark, self.listener) if self.listener is not None else None
+        rewriting = Rewriting(self.url, self.storage_options, job, accumulator)
         try:
             found: list[Any] = given.mapInArrow(rewriting.write, REPORT).collect()
         except Exception as failed:
             if (error := carried_by(failed)) is not None:
                 raise error from failed
             raise
+        if self.listener is not None and self.listener.failed is not None:
+            raise self.listener.failed
         return [Report.of(found).statuses]
 
 

@@ -201,6 +201,9 @@ def _show_plan(output: Output, planned: RescaleResult) -> None:
     if not planned.needed:
         output.print_text(f"The partitions have {planned.buckets:,} buckets already.")
         return
+    if not planned.replaced:
+        output.print_text(f"No partition has rows to rewrite; those that come have {planned.buckets:,} buckets.")
+        return
     groups = f"{planned.replaced:,} file groups, {size(planned.bytes)}"
     output.print_text(f"{groups}, from {planned.before:,} to {planned.buckets:,} buckets a partition; {planned.units:,} tasks.")
 
