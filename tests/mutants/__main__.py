@@ -31,10 +31,14 @@ def main() -> None:
         prog="./task mutants", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--only", default="*", metavar="PATTERN", help="parts or names, as 'publish' or '*slot*'")
+    parser.add_argument(
+        "--share", type=_share, default=(1, 1), metavar="N/OF", help="every OF-th mutant from the N-th: 1/6 to 6/6 are all"
+    )
     parser.add_argument("--jobs", type=int, default=2, help="mutants at a time")
     parser.add_argument("--list", action="store_true", help="name them and end")
     options = parser.parse_args()
-    chosen = catalog(options.only)
+    number, of = options.share
+    chosen = catalog(options.only)[number - 1 :: of]
     if options.list:
         print("\n".join(f"{mutant}  ({mutant.file})" for mutant in chosen))
         return
@@ -53,6 +57,13 @@ def main() -> None:
     with ThreadPoolExecutor(options.jobs) as pool:
         verdicts = list(pool.map(judge, chosen))
     sys.exit(_report(chosen, verdicts))
+
+
+def _share(text: str) -> tuple[int, int]:
+    number, _, of = text.partition("/")
+    if not 1 <= int(number) <= int(of):
+        raise ValueError(text)
+    return int(number), int(of)
 
 
 def _copy(folder: Path) -> Path:
