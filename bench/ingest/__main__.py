@@ -6,6 +6,8 @@ from bench.ingest.evolving import PRICE as EVOLUTION
 from bench.ingest.evolving import STEADY, evolving
 from bench.ingest.secured import BARE, PRICE, secured
 from bench.ingest.secured import CASE as SECURED
+from bench.ingest.shapes import PYARROW, SHAPES, shapes
+from bench.ingest.shapes import SECTION as SHAPED
 from bench.tables.command import options_of, report
 from bench.tables.figures import Figures, Goal
 
@@ -18,6 +20,7 @@ SECTIONS = {
     "recovery": "from kill -9 to the first new commit",
     "secured": "2 writers with and without TLS, a signed token, certificates among the services, and reconciliation",
     "evolving": "2 writers, batches that bring a new column every 100 checkpoints, beside batches that bring none",
+    "shapes": "100 columns, texts of 10 kB, nested values, beside pyarrow, which writes one file of the same rows",
     "idle": "CPU of a cluster that nobody uses",
 }
 ROWS = {"1s": 8_000_000, "10s": 16_000_000}
@@ -50,6 +53,7 @@ GOALS = (
     Goal("coordinator killed: first new commit, p99 <= 8 s", _KILLED, "coordinator", "s, p99", 8),
     Goal("TLS, JWT, certificates and reconciliation cost <= 10 %", PRICE, SECURED, "rows/CPU-s", 0.9, peer=BARE),
     Goal("a new column every 100 checkpoints costs <= 3 %", EVOLUTION, EVOLVING, "rows/CPU-s", 0.97, peer=STEADY),
+    *(Goal(f"{shape}: >= 0.5x pyarrow per CPU-s", SHAPED, shape, "rows/CPU-s", 0.5, peer=PYARROW) for shape in SHAPES),
     Goal("idle cluster <= 2 % of a core", "idle", "one coordinator, two writers, Redis", "% of a core", 2),
 )
 
@@ -79,6 +83,8 @@ def main() -> None:
         secured(figures, rows["1s"], options.rounds)
     if "evolving" in options.only:
         evolving(figures, rows["10s"], options.rounds)
+    if "shapes" in options.only:
+        shapes(figures, options.rounds)
     if "idle" in options.only:
         sections.idle(figures, 5 if options.quick else 30)
     report(figures, GOALS, options, ("pyarrow", "grpcio", "protobuf", "hudi"))

@@ -33,7 +33,7 @@ def load(
         used, own = Moment.now(processes) - begin, Moment.now() - alone
         for channel in opened:
             channel.close()
-    rows = (batches.num_record_batches - warm_up) * BATCH_ROWS
+    rows = sum(batches.get_batch(number).num_rows for number in range(warm_up, batches.num_record_batches))
     return {"rows": rows, "wall": used.wall, "cpu": used.cpu, "client_cpu": own.cpu, "peak": peak_bytes()}
 
 

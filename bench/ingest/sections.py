@@ -43,9 +43,11 @@ def cluster_with_table(
     options: Mapping[str, Sequence[str]] | None = None,
     login: Mapping[str, str] | None = None,
     plant: Mapping[str, tuple[str, ...]] | None = None,
+    shaped: pa.Schema | None = None,
 ) -> Iterator[tuple[Cluster, str]]:
     """A fresh cluster of one coordinator, and the URL of its table ``events``. ``options``: further flags by kind of part or by
-    part. ``login``: what clients need besides the address (``clients.connect``). ``plant``: as of ``Cluster``.
+    part. ``login``: what clients need besides the address (``clients.connect``). ``plant``: as of ``Cluster``. ``shaped``: the
+    table's columns, with the key ``id`` alone, instead of those of events.
     """
     with scratch_folder("ingest") as folder:
         given = dict(options or {})
@@ -53,7 +55,10 @@ def cluster_with_table(
         say(f"a cluster of {writers} writer{'s' * (writers > 1)} and {compactors} compactors, {interval} checkpoints")
         with Cluster(folder / "cluster", writers=writers, compactors=compactors, options=given, plant=plant) as cluster:
             with connect(cluster.address, **(login or {})) as hg:
-                hg.create_table("events", EVENTS_SCHEMA, key=KEY, ordering=ORDERING, partition_by=PARTITION, buckets=BUCKETS)
+                if shaped is not None:
+                    hg.create_table("events", shaped, key="id", buckets=BUCKETS)
+                else:
+                    hg.create_table("events", EVENTS_SCHEMA, key=KEY, ordering=ORDERING, partition_by=PARTITION, buckets=BUCKETS)
             yield cluster, f"{cluster.store}/events"
 
 
