@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -29,18 +30,21 @@ _FEW_ROWS: Final = 100
 Ints = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class BucketedRows:
-    """n rows with the code of each row's bucket, int32[n]. One chunk a column."""
+    """n rows with the code of each row's bucket, int32[n]. One chunk a column. ``counted``: their Arrow bytes, if known."""
 
     rows: pa.Table
     keys: Array
     deletes: pa.BooleanArray
     codes: Int32s
+    counted: int | None = None
 
-    @property
+    @cached_property
     def nbytes(self) -> int:
-        """Arrow bytes."""
+        """Arrow bytes. Arrow takes 5 microseconds a column to count them: a tenth of what a small batch of 100 columns costs."""
+        if self.counted is not None:
+            return self.counted
         return self.rows.nbytes + self.keys.nbytes + self.deletes.nbytes + self.codes.nbytes
 
     def slice(self, start: int, stop: int) -> BucketedRows:
@@ -115,7 +119,13 @@ def concatenated(batches: Sequence[BucketedRows]) -> BucketedRows:
         pa.concat_arrays([batch.keys for batch in batches]),
         pa.concat_arrays([batch.deletes for batch in batches]),
         np.concatenate([batch.codes for batch in batches]),
+        _sum_if_known([batch.counted for batch in batches]),
     )
+
+
+def _sum_if_known(counts: Sequence[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
 
 
 def _ranks(batch: BucketedRows, wanted: Ints, groups: int) -> Int32s:
