@@ -10,7 +10,7 @@ from typing import TypeVar
 import pytest
 
 from headgate_tables import hudi
-from headgate_tables.commitlog.tail import read_state
+from headgate_tables.commitlog.tail import read_on, read_state
 from headgate_tables.errors import CorruptFileError
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER
@@ -128,6 +128,19 @@ def test_t1_slots_that_came_since_the_table_was_opened_are_read(table: Path) -> 
     assert handle.own() == epoch + 1
     handle.upsert(rows(("k1", 99, "y")))
     assert notes(handle) == {f"k{n}": "x" for n in range(COMMITS)} | {"other": "x", "k1": "y"}
+
+
+def test_slots_behind_a_fold_that_came_since_are_left_out(table: Path) -> None:
+    """What a takeover publishes again, and counts for the next fold."""
+    with open_on(Recording(table)) as other:
+        other.own()
+        state, unfolded = read_state(store := Recording(table), LOG_LAYOUT)
+        log, _ = other._opened.writable()
+        log.fold()
+        other.upsert(rows(("after", 1, "y")))
+    later, left = read_on(store, LOG_LAYOUT, state, unfolded)
+    assert len(unfolded) > COMMITS
+    assert (later.folded, [slot.n for slot in left]) == (state.n, list(range(state.n + 1, later.n + 1)))
 
 
 @pytest.mark.parametrize("commits", [1, 80])
