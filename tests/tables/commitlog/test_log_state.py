@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from headgate_tables.commitlog.bodies import Commit, Created, Dead, Offsets, Reserve, SlotKind
+from headgate_tables.commitlog.fields import Json
 from headgate_tables.commitlog.folds import decode_fold, encode_fold
 from headgate_tables.commitlog.log_format import LogFormat
 from headgate_tables.commitlog.records import (
@@ -23,6 +24,7 @@ from headgate_tables.commitlog.state import LogState
 from headgate_tables.commitlog.times import TimeGenerator, TimesAhead, format_time
 from headgate_tables.errors import CorruptFileError, UnsupportedTableError
 from headgate_tables.hudi.decisions.adoption import Adopt
+from headgate_tables.hudi.decisions.altering import Altered
 from headgate_tables.hudi.decisions.plans import PlanDone, PlanMade
 from headgate_tables.hudi.decisions.retention import Archive, Clean
 from headgate_tables.hudi.decisions.savepoints import Restore, SavepointMade
@@ -189,6 +191,22 @@ def test_what_a_restore_undid_is_neither_committed_nor_saved_nor_another_program
     assert not state.has_completed(SECOND, "deltacommit", later(SECOND))
     assert state.channels == {"c": ChannelRecord(1, 0, "me", 1)}
     assert state.restored == FOURTH
+
+
+@pytest.mark.parametrize("alters", [True, False])
+def test_a_savepoint_keeps_what_a_key_was_before_it_changed_and_that_it_was_absent(alters: bool) -> None:
+    def changing(instant: str, config: Mapping[str, Json]) -> Body:
+        if alters:
+            return Altered(instant=instant, completion=later(instant), config=config, publish=[])
+        return dataclasses.replace(committed(instant), config=config)
+
+    saved = SavepointMade(saved=FIRST, completion=SECOND, point=later(FIRST), channels={}, publish=[])
+    state = state_after(committed(FIRST), changing(SECOND, {"a": 1}), saved, changing(THIRD, {"a": 2, "b": 3}))
+    assert state.savepoints[FIRST].config == {"a": 1, "b": None}
+    assert state.config == {"a": 2, "b": 3}
+    slot = Slot(state.n + 1, 1, "f" * 32, state.last_hash, changing(FOURTH, {"a": 4, "b": 5}))
+    state.apply(slot, hash_of(slot.encode()))
+    assert state.savepoints[FIRST].config == {"a": 1, "b": None}
 
 
 def test_adopting_deletes_data_before_the_instants_that_tell_of_them() -> None:

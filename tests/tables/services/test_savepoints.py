@@ -1,5 +1,6 @@
 """Savepoints, and what a restore to one takes back: rows, files, plans, later savepoints and offsets, never incarnations."""
 
+import dataclasses
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from headgate_tables import hudi
 from headgate_tables.commitlog.records import ChannelRecord
 from headgate_tables.commitlog.tail import read_state
 from headgate_tables.errors import OptionError, TransactionError
+from headgate_tables.hudi.definition import ABSENT, Definition
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.services.planning.plans import plan_names
 from headgate_tables.hudi.timeline.active import list_instants
@@ -56,6 +58,13 @@ def test_a_restore_leaves_the_saved_rows_and_no_file_of_what_came_later(table: h
     with hudi.open_table(table.url) as another:
         assert notes(another) == {**wanted, "a": "new", "new": "new"}
         assert another.verify().ok
+
+
+def test_a_restore_has_a_value_for_every_key_that_a_definition_may_have_lacked(table: hudi.Table) -> None:
+    assert table.definition is not None
+    encoded = table.definition.encode()
+    assert ABSENT.keys() == {each.name for each in dataclasses.fields(Definition)} - encoded.keys()
+    assert Definition.decode({**encoded, **ABSENT}).encode() == encoded
 
 
 def test_services_right_after_a_restore_work_on_what_is_left(table: hudi.Table) -> None:

@@ -1,6 +1,6 @@
 """What the slots of a log have decided, as far as the log and its format's services need to know."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from headgate_tables.commitlog.fields import Json
@@ -71,11 +71,12 @@ class LogFacts:
         self.config = {**self.config, **changes}
         self.stuck = {name: entry for name, entry in self.stuck.items() if entry["aside"]}
 
-    def keep_in_savepoints(self, config: Mapping[str, Json]) -> None:
-        """The format's keys as they have been up to here: those that a savepoint has from an earlier change stay."""
-        self.savepoints = {
-            instant: replace(saved, config={**config, **saved.config}) for instant, saved in self.savepoints.items()
-        }
+    def keep_in_savepoints(self, keys: Iterable[str]) -> None:
+        """What these keys of the format have been up to here, null for one that was absent. What a savepoint has from an earlier
+        change stays.
+        """
+        kept = {key: self.config.get(key) for key in keys}
+        self.savepoints = {instant: replace(saved, config={**kept, **saved.config}) for instant, saved in self.savepoints.items()}
 
     def archive_until(self, until: str) -> None:
         """Every instant up to ``until`` has left the active timeline."""

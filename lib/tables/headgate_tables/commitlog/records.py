@@ -179,7 +179,7 @@ def read_stuck_record(value: object) -> StuckRecord:
 class Savepoint:
     """A savepoint. ``completion``: when the savepoint completed; ``point``: when the commit that it saves did.
 
-    ``config``: the format's keys as they were, of those that have changed since by an ALTER slot.
+    ``config``: the format's keys as they were, of those that have changed since by an ALTER or COMMIT slot; null: there was none.
     """
 
     completion: str

@@ -62,7 +62,7 @@ class LogState(LogFacts):
             self.time = max(self.time, body.completion)
         self.channels.update(body.channels)
         if body.config is not None:
-            self.keep_in_savepoints({key: self.config.get(key) for key in body.config})  # null: there was no such key
+            self.keep_in_savepoints(body.config)
             self.redefine(body.config)
 
     def _offsets(self, body: Offsets) -> None:

@@ -238,6 +238,16 @@ class Definition:
         return definition
 
 
+ABSENT: Mapping[str, Json] = {
+    "bucket_rules": [],
+    "groups": {},
+    "prefixed_keys": False,
+    "rescaled": "",
+    "table_version": TableVersion.EIGHT.value,
+}
+"""What each key means that an encoded definition may lack."""
+
+
 def _unfit(error: UnfitError | FixCall) -> CorruptFileError | UnsupportedTableError:
     if isinstance(error, UnfitError) and error.unknown:
         return UnsupportedTableError(f"the table's CONFIG slot: {error}", fix="Upgrade headgate-tables.")

@@ -28,7 +28,7 @@ class Altered(ServiceBody):
 
     def apply(self, facts: LogFacts) -> None:
         """Savepoints keep what the keys were, for a restore to them."""
-        facts.keep_in_savepoints({key: facts.config[key] for key in self.config if key in facts.config})
+        facts.keep_in_savepoints(self.config)
         facts.complete(self.instant, self.completion)
         facts.redefine(self.config)
 

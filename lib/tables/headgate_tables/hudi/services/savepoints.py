@@ -9,7 +9,7 @@ from headgate_tables.face.results import RestoreResult
 from headgate_tables.hudi.bucket_rules import hashing_path
 from headgate_tables.hudi.current_groups import current_groups
 from headgate_tables.hudi.decisions.savepoints import Restore, SavepointMade, SavepointRemoved
-from headgate_tables.hudi.definition import Definition
+from headgate_tables.hudi.definition import ABSENT, Definition
 from headgate_tables.hudi.definition_values import encode_groups
 from headgate_tables.hudi.services.planning.plans import plan_names
 from headgate_tables.hudi.services.table_context import TableContext
@@ -98,7 +98,7 @@ def restore(table: TableContext, instant: str, *, plan_only: bool = False) -> Re
     if plan_only:
         return RestoreResult("", instant, tuple(undone), sum(map(len, data.values())), len(plans))
     started = table.log.next_time()
-    then = {key: _ABSENT[key] if value is None else value for key, value in saved.config.items()}
+    then = {key: ABSENT[key] if value is None else value for key, value in saved.config.items()}
     groups = _groups_at(table, saved.point, then) if any(each.action == "replacecommit" for each in writes) else {}
     config = {**then, **groups} or None
 
@@ -126,8 +126,6 @@ def restore(table: TableContext, instant: str, *, plan_only: bool = False) -> Re
     return RestoreResult(started, instant, tuple(undone), sum(map(len, data.values())), len(plans))
 
 
-_ABSENT: Mapping[str, Json] = {"bucket_rules": [], "groups": {}, "rescaled": ""}
-"""What a definition's key means that it did not have when the savepoint was made."""
 _PENDING = (State.INFLIGHT, State.REQUESTED)
 
 
