@@ -36,6 +36,7 @@ def rescale(
     partitions: str = "",
     storage_options: Mapping[str, str] | None = None,
     progress: Callable[[Written], object] | None = None,
+    planned: RescaleResult | None = None,
 ) -> RescaleResult:
     """Spreads the rows over another number of buckets a partition, in one commit; durable and visible when this returns.
 
@@ -43,7 +44,8 @@ def rescale(
     which each ``*`` stands for any characters but a slash, and those that come; "" for all. ``storage_options``: for the
     executors, and for a URL.
     A task merges a few slices as a compaction does, in little memory however large they are. ``progress`` is called from another
-    thread with the sums of all finished tasks, whenever one has ended; not through Spark Connect.
+    thread with the sums of all finished tasks, whenever one has ended; not through Spark Connect. ``planned``: what
+    ``Table.rescale`` has planned a moment ago, to look only at newer commits for files that are gone from the store.
 
     Readers see the rows once, before and after. A driver that dies leaves nothing visible and blocks nobody: run it again.
     Raises OptionError for a number that a table cannot have, TransactionError while a compaction is open, TablesError; that of a
@@ -51,9 +53,17 @@ def rescale(
     """
     if isinstance(table, str):
         with open_table(table, storage_options=storage_options) as opened:
-            return rescale(spark, opened, buckets, partitions=partitions, storage_options=storage_options, progress=progress)
+            return rescale(
+                spark,
+                opened,
+                buckets,
+                partitions=partitions,
+                storage_options=storage_options,
+                progress=progress,
+                planned=planned,
+            )
     tasks = UnitTasks(spark, table.url, storage_options, Listener(progress) if progress is not None else None)
-    return table.rescale(buckets, partitions=partitions, run=tasks)
+    return table.rescale(buckets, partitions=partitions, run=tasks, planned=planned)
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,15 +147,21 @@ class _Work:
                 raise DeposedError("the loan is over", fix="Run the same again.")
             if self._spark is not None:
                 return self._run_tasks(self._spark, table)
-            return table.rescale(self._planned.buckets, partitions=self._partitions, progress=self._show)
+            planned = self._planned
+            return table.rescale(planned.buckets, partitions=self._partitions, progress=self._show, planned=planned)
 
     def _run_tasks(self, spark: SparkSession, table: Table) -> RescaleResult:
         from headgate_spark import rescale as rescale_on_spark
 
-        options, buckets, partitions = self._location.options, self._planned.buckets, self._partitions
         with spark_session.spark_errors("Nothing has changed. Remove the cause, and run the same command again."):
             return rescale_on_spark(
-                spark, table, buckets, partitions=partitions, storage_options=options, progress=self._show_tasks
+                spark,
+                table,
+                self._planned.buckets,
+                partitions=self._partitions,
+                storage_options=self._location.options,
+                progress=self._show_tasks,
+                planned=self._planned,
             )
 
     def stop(self) -> None:

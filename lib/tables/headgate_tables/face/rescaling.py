@@ -82,5 +82,8 @@ class RescaleCalls(Protocol):
         plan_only: bool = False,
         progress: RescaleProgress = ...,
         run: RunUnits | None = None,
+        planned: RescaleResult | None = None,
     ) -> RescaleResult:
-        """Gives partitions another number of buckets. ``run``: has other processes do the work."""
+        """Gives partitions another number of buckets. ``run``: has other processes do the work. ``planned``: what a call with
+        ``plan_only`` has returned a moment ago.
+        """

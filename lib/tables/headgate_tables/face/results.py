@@ -231,7 +231,8 @@ class RescaleResult:
 
     ``needed``: whether anything has to change. ``before``: the largest number that any of the partitions had, ``buckets``: what
     they have from then on. ``replaced``: file groups that left the table, or would; ``units``: in which they are rewritten, each
-    by itself; ``files``, ``rows``: in the new ones. ``bytes``: of these, or of what would be read.
+    by itself; ``files``, ``rows``: in the new ones. ``bytes``: of these, or of what would be read. ``compared``: the files of
+    all instants before this one were looked for, "" for none.
     """
 
     instant: str
@@ -244,6 +245,7 @@ class RescaleResult:
     files: int
     rows: int
     bytes: int
+    compared: str = ""
 
 
 @dataclass(frozen=True, slots=True)

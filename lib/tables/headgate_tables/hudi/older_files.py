@@ -48,7 +48,7 @@ def read_older(store: Store, timeline: Timeline, history_folder: str, skipped: C
             except CorruptFileError as error:
                 found.findings.append(Finding(instant.path, error.message))
     try:
-        for time, action, content in archived_contents(store, history_folder):
+        for time, _, action, content in archived_contents(store, history_folder):
             found.take(time, action, content, f"{TIMELINE_FOLDER}/{history_folder} ({time})", skipped)
     except CorruptFileError as error:
         found.findings.append(Finding(f"{TIMELINE_FOLDER}/{history_folder}", error.message))

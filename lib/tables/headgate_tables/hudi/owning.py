@@ -1,6 +1,6 @@
 """The owning half of a table handle: the fence, transactions, channels, and repairs of commit log and timeline."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from headgate_tables.commitlog.commit_log import CommitLog
 from headgate_tables.commitlog.first_slot import create_log
@@ -17,6 +17,7 @@ from headgate_tables.hudi.guard import Guard, MetadataTable, check_there
 from headgate_tables.hudi.keys.partition_path import is_partition_path
 from headgate_tables.hudi.log.parquet_rows import ParquetLayout
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
+from headgate_tables.hudi.lost_files import LostFiles
 from headgate_tables.hudi.lost_instants import absent, put_back
 from headgate_tables.hudi.opened import Opened
 from headgate_tables.hudi.partition_file import partition_file
@@ -262,8 +263,9 @@ class TableOwner(TableReader, TableServices):
             lambda: self._before_commit(False),
         )
 
-    def _look(self) -> tuple[Definition, FileSystemView]:
-        return self._opened.writable()[1], self._snapshots.current().view
+    def _look(self) -> tuple[Definition, Callable[[], FileSystemView], LostFiles]:
+        lost = LostFiles(self._store, self._opened.layout.history_folder)
+        return self._opened.writable()[1], lambda: self._snapshots.current().view, lost
 
     def _restored(self) -> None:
         self._groups = None

@@ -21,6 +21,7 @@ from headgate_tables.hudi.bucket_rules import Scale
 from headgate_tables.hudi.bulk_loads import GroupMode
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.keys.bucket import bucket_of
+from headgate_tables.hudi.lost_files import LostFiles
 from headgate_tables.hudi.services.compaction.rewriting import UnitRewriter
 from headgate_tables.hudi.services.planning.choose import operation_of
 from headgate_tables.hudi.services.table_context import TableContext
@@ -48,45 +49,54 @@ def units_of(slices: Iterable[FileSlice], before: Callable[[str], int], after: i
     ]
 
 
-def _slices(view: FileSystemView, scale: Scale) -> list[FileSlice]:
-    return [each for each in view.latest_slices() if scale.is_about(each.partition)]
-
-
-def _most(definition: Definition, slices: Iterable[FileSlice]) -> int:
-    return max((definition.buckets_in(each.partition) for each in slices), default=definition.buckets)
-
-
-def planned(definition: Definition, view: FileSystemView, scale: Scale) -> RescaleResult:
-    """What a rescale would do. Raises OptionError for a number that a table cannot have, and for a pattern without partitions."""
+def is_needed(definition: Definition, scale: Scale) -> bool:
+    """Whether anything has to change. Raises OptionError for a number that a table cannot have, and for a pattern without
+    partitions.
+    """
     if scale.pattern and not definition.partition_by:
         raise OptionError("the table has no partitions", fix="Leave the partitions out: all of it gets the number.")
     scale.of(definition, "0").check()
-    needed = not scale.is_there(definition)
-    slices = _slices(view, scale) if needed else []
+    return not scale.is_there(definition)
+
+
+def _slices(definition: Definition, view: FileSystemView, scale: Scale) -> tuple[list[FileSlice], int]:
+    """What is rewritten, and the largest number of buckets that any of these partitions has."""
+    slices = [each for each in view.latest_slices() if scale.is_about(each.partition)]
+    return slices, max((definition.buckets_in(each.partition) for each in slices), default=definition.buckets)
+
+
+def planned(definition: Definition, look: Callable[[], FileSystemView], lost: LostFiles, scale: Scale) -> RescaleResult:
+    """What a rescale would do. ``look``: gives the view of this moment. Raises as ``is_needed``, and MissingFileError."""
+    if not is_needed(definition, scale):
+        return RescaleResult("", "", False, scale.buckets, scale.buckets, 0, 0, 0, 0, 0)
+    view = look()
+    lost.check(view, scale.is_about)
+    slices, before = _slices(definition, view, scale)
     units = units_of(slices, definition.buckets_in, scale.buckets)
-    before = _most(definition, slices) if needed else scale.buckets
     size = sum(each.input_bytes for each in units)
-    return RescaleResult("", "", needed, before, scale.buckets, len(slices), len(units), 0, 0, size)
+    return RescaleResult("", "", True, before, scale.buckets, len(slices), len(units), 0, 0, size, view.timeline.start)
 
 
 def rescale(
-    table: TableContext, transaction: Transaction, scale: Scale, progress: RescaleProgress, run: RunUnits | None
+    table: TableContext, transaction: Transaction, scale: Scale, progress: RescaleProgress, run: RunUnits | None, since: str
 ) -> RescaleResult:
-    """Rewrites all rows under the transaction's instant, and commits. ``run``: None, to do it in this thread.
+    """Rewrites all rows under the transaction's instant, and commits. ``run``: None, to do it in this thread. ``since``: see
+    ``LostFiles.check``.
 
     Raises TransactionError for an open compaction, or another transaction; CorruptFileError and MissingFileError for a file that
-    cannot be read; RetryLater; what ``run`` raises.
+    cannot be read, or is gone; RetryLater; what ``run`` raises.
     """
     transaction.announce_bulk_load("rescale", scale=scale)
     target = scale.of(table.definition, transaction.instant)
     job = RescaleJob(table.definition, target, transaction.instant, table.stage, table.settings.to_texts())
-    slices = _slices(table.view(), scale)
+    view = table.view()
+    LostFiles(table.store, table.layout.history_folder).check(view, scale.is_about, since)
+    slices, before = _slices(table.definition, view, scale)
     units = units_of(slices, table.definition.buckets_in, scale.buckets)
     for statuses in run(job, units) if run is not None else _rewritten(table, job, units, progress):
         if run is not None:
             _check_reported(transaction, statuses)
         transaction.add(statuses)
-    before = _most(table.definition, slices)
     done = transaction.commit({"headgate.rescale": f"{scale.pattern or 'all partitions'}: {before} to {scale.buckets} buckets"})
     return RescaleResult(
         done.instant,

@@ -21,6 +21,7 @@ from headgate_tables.face.results import (
 from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi.bucket_rules import Scale
 from headgate_tables.hudi.definition import Definition
+from headgate_tables.hudi.lost_files import LostFiles
 from headgate_tables.hudi.schema.evolution import evolution
 from headgate_tables.hudi.services import altering, configuring, embedded, rescaling, savepoints
 from headgate_tables.hudi.services.maintaining import Maintainer
@@ -48,8 +49,8 @@ class TableServices(ABC):
         """Begins one."""
 
     @abstractmethod
-    def _look(self) -> tuple[Definition, FileSystemView]:
-        """The definition and the file slices of now. Owns nothing."""
+    def _look(self) -> tuple[Definition, Callable[[], FileSystemView], LostFiles]:
+        """The definition, a look at the file slices of now, and what finds files that these lack. Owns nothing."""
 
     @abstractmethod
     def _restored(self) -> None:
@@ -127,21 +128,24 @@ class TableServices(ABC):
         plan_only: bool = False,
         progress: RescaleProgress = lambda _rows, _bytes: None,
         run: RunUnits | None = None,
+        planned: RescaleResult | None = None,
     ) -> RescaleResult:
         """Gives each partition another number of buckets, in one commit that rewrites all rows. Readers go on meanwhile, and see
         the rows once, before and after. ``progress`` gets the rows written so far, and the bytes of slices that are done with.
         ``partitions``: only those whose paths this matches, in which each ``*`` stands for any characters but a slash, and those
         that come. ``run``: has other processes do the work, which ``progress`` then hears nothing of.
 
-        ``plan_only``: returns what would be done, owns and changes nothing. Raises OptionError for a number that a table cannot
-        have, TransactionError while a transaction or a compaction is open.
+        ``plan_only``: returns what would be done, owns and changes nothing. ``planned``: what that returned a moment ago, to look
+        only at newer commits for files that are gone from the store. Raises OptionError for a number that a table cannot have,
+        MissingFileError for such a file, TransactionError while a transaction or a compaction is open.
         """
         scale = Scale(buckets, partitions)
-        planned = rescaling.planned(*self._look(), scale)
-        if plan_only or not planned.needed:
-            return planned
+        definition, look, lost = self._look()
+        if plan_only or not rescaling.is_needed(definition, scale):
+            return rescaling.planned(definition, look, lost, scale)
+        since = planned.compared if planned is not None else ""
         with self.transaction() as transaction:
-            done = rescaling.rescale(self._context(), transaction, scale, progress, run)
+            done = rescaling.rescale(self._context(), transaction, scale, progress, run, since)
         self._maintainer.forget()
         return done
 

@@ -6,6 +6,7 @@ archiving. Nothing in a file of the history ever becomes wrong; a file is only m
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -64,16 +65,28 @@ def archived_metadata(store: Store, history_folder: str, instants: Collection[st
     return found
 
 
-def archived_contents(store: Store, history_folder: str) -> Iterator[tuple[str, str, bytes]]:
-    """Instant time, action and bytes of the completed file of every archived instant that has them, one file of the history in
-    memory at a time. Raises CorruptFileError.
+class ArchivedContent(NamedTuple):
+    """An archived instant, and the bytes of its completed file."""
+
+    instant: str
+    completion: str
+    action: str
+    content: bytes
+
+
+def archived_contents(store: Store, history_folder: str, *, since: str = "") -> Iterator[ArchivedContent]:
+    """Every archived instant that has a completed file, from ``since`` on: one file of the history in memory at a time, the one
+    of the newest instants first. Raises CorruptFileError.
     """
     folder = HistoryFolder(store, history_folder)
-    for file in folder.named(folder.names()).files:
-        rows = folder.read(file.name, ["instantTime", "action", "metadata"]).to_pydict()
-        for instant, action, metadata in zip(rows["instantTime"], rows["action"], rows["metadata"], strict=True):
-            if action is not None and metadata is not None:
-                yield instant, action, metadata
+    for file in sorted(folder.named(folder.names()).files, key=lambda file: file.last, reverse=True):
+        if file.last < since:
+            return
+        rows = folder.read(file.name, ["instantTime", "completionTime", "action", "metadata"]).to_pydict()
+        for instant, completion, action, content in zip(*rows.values(), strict=True):
+            if instant >= since and action is not None and content is not None:
+                # As in Hudi, an instant without a completion time completed when it began.
+                yield ArchivedContent(instant, completion or instant, action, content)
 
 
 def append_history(store: Store, history_folder: str, entries: Sequence[Archived]) -> None:
