@@ -14,29 +14,19 @@ from headgate_spark import bulk_insert, delete_partitions, loading
 from headgate_tables import hudi
 from headgate_tables.errors import OptionError
 from support import spark_faults
-from support.bulk_rows import ROWS, SCHEMA, committed, expected, leftovers, new_table, row, write
+from support.bulk_rows import LATER, ROWS, SCHEMA, committed, expected, filled_table, leftovers, row, upsert, write
 from support.oracle import Row
 from support.readers import assert_all_agree
 from support.spark_hudi import SparkTable
 
 NEW: list[Row] = [{**row(number), "part": "p 1", "ts": 0} for number in range(900, 930)]
 """Of one partition, and older than what they replace: an overwrite compares no ordering values."""
-LATER: list[Row] = [{**row(number), "ts": 10_000} for number in range(60)]
 KEPT = [each for each in ROWS if each["part"] != "p 1"]
-
-
-def upsert(url: str, rows: list[Row]) -> None:
-    with hudi.open_table(url) as table:
-        table.upsert(pa.Table.from_pylist(rows, schema=SCHEMA))
-        assert not table.verify().findings
 
 
 @pytest.fixture
 def url(tmp_path: Path) -> str:
-    made = new_table(tmp_path / "t")
-    upsert(made, ROWS[:500])
-    upsert(made, ROWS[500:])
-    return made
+    return filled_table(tmp_path / "t", compacted=False)
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 import headgate as sdk
@@ -17,32 +16,18 @@ from headgate_tables import hudi
 from headgate_tables.errors import CorruptFileError, OptionError
 from headgate_tables.hudi.keys.bucket import bucket_of
 from support import spark_faults
-from support.bulk_rows import ROWS, SCHEMA, committed, expected, leftovers, new_table, row
+from support.bulk_rows import LATER, ROWS, committed, expected, filled_table, leftovers, upsert
 from support.cluster import Cluster
 from support.numbered_rows import SCHEMA as NUMBERED
 from support.numbered_rows import sending
-from support.oracle import Row
 from support.processes import READY_S
 from support.readers import assert_all_agree, read_by_hudi_rs
-
-LATER: list[Row] = [{**row(number), "ts": 10_000} for number in range(60)]
-
-
-def upsert(url: str, rows: list[Row]) -> None:
-    with hudi.open_table(url) as table:
-        table.upsert(pa.Table.from_pylist(rows, schema=SCHEMA))
-        assert not table.verify().findings
 
 
 @pytest.fixture
 def url(tmp_path: Path) -> str:
-    """Of two buckets, with base and log files."""
-    made = new_table(tmp_path / "t")
-    upsert(made, ROWS[:500])
-    with hudi.open_table(made) as table:
-        table.compact()
-    upsert(made, ROWS[500:])
-    return made
+    """Of two buckets."""
+    return filled_table(tmp_path / "t", compacted=True)
 
 
 def buckets_of(url: str) -> set[int]:

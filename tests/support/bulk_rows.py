@@ -57,6 +57,28 @@ def new_table(folder: Path) -> str:
     return str(folder)
 
 
+def upsert(url: str, rows: list[Row]) -> None:
+    """As a program that is not Spark."""
+    with hudi.open_table(url) as table:
+        table.upsert(pa.Table.from_pylist(rows, schema=SCHEMA))
+        assert not table.verify().findings
+
+
+def filled_table(folder: Path, *, compacted: bool) -> str:
+    """One of ``ROWS``, whose slices have base and log files, and its URL. ``compacted``: the base files are of a compaction."""
+    url = new_table(folder)
+    upsert(url, ROWS[:500])
+    if compacted:
+        with hudi.open_table(url) as table:
+            table.compact()
+    upsert(url, ROWS[500:])
+    return url
+
+
+LATER: list[Row] = [{**row(number), "ts": 10_000} for number in range(60)]
+"""Of keys that are there."""
+
+
 def expected(*steps: list[Row]) -> pa.Table:
     """What the oracle has after these upserts."""
     oracle = Oracle(["id"], ["part"], "ts")

@@ -6,9 +6,11 @@ import contextlib
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
 
 from headgate_cli.exits import ExitCode
 from headgate_cli.failures import CommandError
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+_Command = TypeVar("_Command", bound=Callable[..., object])
 FORMATS = ("parquet", "csv", "json", "orc")
 _BY_SUFFIX = {".csv": "csv", ".tsv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".orc": "orc"}
 _STRICT: Mapping[str, Mapping[str, str]] = {
@@ -24,6 +27,17 @@ _STRICT: Mapping[str, Mapping[str, str]] = {
     "json": {"mode": "FAILFAST"},
 }
 """Spark's own defaults make null of a value that it cannot read, and give a CSV's columns to the table's by position."""
+
+
+def session_options(master: str, *, default: str | None = None) -> Callable[[_Command], _Command]:
+    """Adds ``--master``, with this help, and ``--conf``, which a command gets as ``master`` and ``conf``."""
+    setting = "Setting of Spark; may be repeated." if default else "With --master: setting of Spark; may be repeated."
+
+    def add(command: _Command) -> _Command:
+        command = click.option("--conf", multiple=True, metavar="NAME=VALUE", help=setting)(command)
+        return click.option("--master", default=default, show_default=bool(default), metavar="URL", help=master)(command)
+
+    return add
 
 
 def check_installed(what: str, instead: str) -> None:

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import IntegerType, StructField, StructType
 
-from headgate_spark.carried import carried_by
 from headgate_spark.planning import Load, columns_of, definition_of, number_of_tasks
 from headgate_spark.progress import Listener, Written, accumulator_of
 from headgate_spark.spread import TASK, numbers_of_tasks
-from headgate_spark.tasks import REPORT, Placing, Report, Writing
+from headgate_spark.tasks import REPORT, Placing, Report, Writing, collected
 from headgate_tables.errors import CorruptFileError, OptionError
 from headgate_tables.face.log import Channels
 from headgate_tables.face.owner import Table
@@ -92,11 +90,4 @@ def _run(df: DataFrame, columns: Sequence[str], placing: Placing, writing: Writi
     kept = StructType([df.schema[name] for name in columns])
     placed = StructType([*kept.fields, StructField(TASK, IntegerType(), nullable=False)])
     rows = df.select(*(f"`{name}`" for name in kept.names)).mapInArrow(placing.place, placed)
-    written = rows.repartition(count, TASK).mapInArrow(writing.write, REPORT)
-    try:
-        found: list[Any] = written.collect()
-    except Exception as failed:
-        if (error := carried_by(failed)) is not None:
-            raise error from failed
-        raise
-    return Report.of(found)
+    return collected(rows.repartition(count, TASK).mapInArrow(writing.write, REPORT))

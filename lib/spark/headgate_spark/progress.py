@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pyspark.accumulators import AccumulatorParam
 from pyspark.errors import PySparkException
+
+from headgate_tables.face.files import WriteStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +20,12 @@ class Written:
     files: int = 0
     rows: int = 0
     bytes: int = 0
+
+    @classmethod
+    def of(cls, statuses: Sequence[WriteStatus]) -> Written:
+        """What one task has written."""
+        stats = [status.stat for status in statuses]
+        return cls(1, len(stats), sum(each.rows + each.deletes for each in stats), sum(each.size for each in stats))
 
     def __add__(self, other: Written) -> Written:
         return Written(self.tasks + other.tasks, self.files + other.files, self.rows + other.rows, self.bytes + other.bytes)

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from headgate_spark.carried import carried_by, carrying
+from headgate_spark.carried import carrying
 from headgate_spark.progress import Listener, LoadAccumulator, Written, accumulator_of
 from headgate_spark.spread import TASK, numbers_of_tasks
-from headgate_spark.tasks import REPORT, Report
-from headgate_tables.face.files import WriteStat, WriteStatus
+from headgate_spark.tasks import REPORT, Report, collected
+from headgate_tables.face.files import WriteStatus
 from headgate_tables.face.owner import Table
 from headgate_tables.face.rescaling import RescaleJob, RescaleUnit
 from headgate_tables.face.results import RescaleResult
@@ -85,15 +84,10 @@ class UnitTasks:
         given = self.spark.createDataFrame(rows, f"{TASK} int, {_UNIT} string").repartition(len(units), TASK)
         accumulator = accumulator_of(self.spark, self.listener) if self.listener is not None else None
         rewriting = Rewriting(self.url, self.storage_options, job, accumulator)
-        try:
-            found: list[Any] = given.mapInArrow(rewriting.write, REPORT).collect()
-        except Exception as failed:
-            if (error := carried_by(failed)) is not None:
-                raise error from failed
-            raise
+        report = collected(given.mapInArrow(rewriting.write, REPORT))
         if self.listener is not None and self.listener.failed is not None:
             raise self.listener.failed
-        return [Report.of(found).statuses]
+        return [report.statuses]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +106,6 @@ class Rewriting:
                 for unit in batch.column(_UNIT).to_pylist():
                     folder = open_folder(self.url, self.storage_options, System.real().ids)
                     statuses = rescale_unit(folder, self.job, RescaleUnit.decode(str(unit)))
-                    self._count([status.stat for status in statuses])
+                    if self.accumulator is not None:
+                        self.accumulator.add(Written.of(statuses))
                     yield Report(statuses, 0).encode()
-
-    def _count(self, stats: Sequence[WriteStat]) -> None:
-        if self.accumulator is not None:
-            self.accumulator.add(Written(1, len(stats), sum(each.rows for each in stats), sum(each.size for each in stats)))

@@ -9,8 +9,9 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
+from pyspark.sql import DataFrame
 
-from headgate_spark.carried import carrying
+from headgate_spark.carried import carried_by, carrying
 from headgate_spark.planning import Load
 from headgate_spark.progress import LoadAccumulator, Written
 from headgate_spark.spread import TASK, task_of
@@ -91,10 +92,7 @@ class Writing:
 
     def _count(self, statuses: Sequence[WriteStatus]) -> None:
         if self.accumulator is not None:
-            stats = [status.stat for status in statuses]
-            self.accumulator.add(
-                Written(1, len(stats), sum(each.rows + each.deletes for each in stats), sum(each.size for each in stats))
-            )
+            self.accumulator.add(Written.of(statuses))
 
 
 def _joined(pieces: list[pa.RecordBatch]) -> pa.Table:
@@ -139,3 +137,14 @@ class Report:
             stat = WriteStat(row["file_id"], row["partition"], row["name"], *counts)
             statuses.append(WriteStatus(stat, DataFile(stat.path, stat.size, row["sha256"], row["stage"])))
         return cls(statuses, sum(row["beaten"] for row in rows))
+
+
+def collected(written: DataFrame) -> Report:
+    """Runs a job whose rows are those of ``REPORT``. Raises the TablesError of a task as such."""
+    try:
+        found: list[Any] = written.collect()
+    except Exception as failed:
+        if (error := carried_by(failed)) is not None:
+            raise error from failed
+        raise
+    return Report.of(found)

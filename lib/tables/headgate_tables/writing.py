@@ -81,7 +81,8 @@ def bulk_files(
 
 def rescale_unit(folder: Store, job: RescaleJob, unit: RescaleUnit) -> list[WriteStatus]:
     """Rewrites a unit of a rescale; may run twice, at once or later. Returns durable files. Raises TablesError."""
-    return UnitRewriter(folder, job, layout_in(folder, as_hudi(job.definition))).rewrite(unit)
+    definition, target = as_hudi(job.definition), as_hudi(job.target)
+    return UnitRewriter(folder, job, definition, target, layout_in(folder, definition)).rewrite(unit)
 
 
 def log_files(folder: Store, definition: Definition, task: LoadTask, *, deletes: bool) -> BulkFiles:

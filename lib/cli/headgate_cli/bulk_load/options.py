@@ -5,6 +5,8 @@ from typing import TypedDict, TypeVar
 
 import click
 
+from headgate_cli.spark_session import session_options
+
 _Command = TypeVar("_Command", bound=Callable[..., object])
 
 
@@ -27,8 +29,5 @@ def spark_options(command: _Command) -> _Command:
 _OPTIONS = (
     click.option("--option", "reading", multiple=True, metavar="NAME=VALUE", help="Option of Spark's reader; may be repeated."),
     click.option("--tasks", type=click.IntRange(1), help="Tasks that write. [a bucket each, or spark.sql.shuffle.partitions]"),
-    click.option(
-        "--master", default="local[*]", show_default=True, metavar="URL", help="Spark's master: spark://…, k8s://…, yarn."
-    ),
-    click.option("--conf", multiple=True, metavar="NAME=VALUE", help="Setting of Spark; may be repeated."),
+    session_options("Spark's master: spark://…, k8s://…, yarn.", default="local[*]"),
 )

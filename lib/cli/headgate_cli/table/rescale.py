@@ -47,8 +47,7 @@ if TYPE_CHECKING:
     metavar="TIME",
     help="How long a cluster's table may take no rows; longer, and it stays as it is.",
 )
-@click.option("--master", metavar="URL", help="Spark's master (spark://…, k8s://…), whose tasks do the work. [this process]")
-@click.option("--conf", multiple=True, metavar="NAME=VALUE", help="With --master: setting of Spark; may be repeated.")
+@spark_session.session_options("Spark's master (spark://…, k8s://…), whose tasks do the work. [this process]")
 @take_over_option
 @table_command
 def rescale(

@@ -93,7 +93,7 @@ def rescale(
     LostFiles(table.store, table.layout.history_folder).check(view, scale.is_about, since)
     slices, before = _slices(table.definition, view, scale)
     units = units_of(slices, table.definition.buckets_in, scale.buckets)
-    for statuses in run(job, units) if run is not None else _rewritten(table, job, units, progress):
+    for statuses in run(job, units) if run is not None else _rewritten(table, job, target, units, progress):
         if run is not None:
             _check_reported(transaction, statuses)
         transaction.add(statuses)
@@ -113,9 +113,9 @@ def rescale(
 
 
 def _rewritten(
-    table: TableContext, job: RescaleJob, units: Sequence[RescaleUnit], progress: RescaleProgress
+    table: TableContext, job: RescaleJob, target: Definition, units: Sequence[RescaleUnit], progress: RescaleProgress
 ) -> Iterable[list[WriteStatus]]:
-    rewriter = UnitRewriter(table.store, job, table.layout)
+    rewriter = UnitRewriter(table.store, job, table.definition, target, table.layout)
     rows = done = 0
     for unit in units:
         with table.log.ending_on_failed_sync():

@@ -16,14 +16,14 @@ from headgate_tables.hudi.current_groups import overwriting_id
 from headgate_tables.hudi.data_files import layout_of
 from headgate_tables.hudi.definition import Definition, avro_schema
 from headgate_tables.hudi.log.names import base_name
-from headgate_tables.hudi.log.reader import PARQUET_ERRORS, open_parquet
-from headgate_tables.hudi.parquet_checks import check_counts
+from headgate_tables.hudi.log.reader import PARQUET_ERRORS
 from headgate_tables.hudi.place import Placed, place
 from headgate_tables.hudi.schema.meta_columns import FILE_NAME, attach_meta, sequence_numbers, with_meta
 from headgate_tables.hudi.services.bulk.task_files import TaskFile, TaskFiles, slices_in
 from headgate_tables.hudi.services.compaction.base_writer import BaseFileWriter
 from headgate_tables.hudi.services.compaction.curves import order_of
 from headgate_tables.hudi.services.compaction.sorted_writer import ORDER_KEY
+from headgate_tables.hudi.services.compaction.stored_output import footer_value
 from headgate_tables.storage.store import SpooledBytes, Store
 
 MADE_OF_KEY: Final = "headgate.bulk"
@@ -83,9 +83,7 @@ class BulkFiles(TaskFiles):
 
     def _made_of(self, source: pa.NativeFile, path: str) -> str:
         try:
-            parquet = open_parquet(source)
-            check_counts(parquet, path)
-            return (parquet.metadata.metadata or {})[MADE_OF_KEY.encode()].decode()
+            return footer_value(source, path, MADE_OF_KEY)[0]
         except (*PARQUET_ERRORS, KeyError, ValueError) as error:
             raise CorruptFileError(
                 f"{path} is taken, and not by a file of a bulk load ({error!r})",

@@ -24,7 +24,7 @@ from headgate_tables.hudi.keys.java_hash import java_string_hash
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.place import Placed
 from headgate_tables.hudi.services.compaction.base_writer import GROUP_BYTES, GROUP_ROWS
-from headgate_tables.hudi.services.compaction.stored_output import size_and_digest
+from headgate_tables.hudi.services.compaction.stored_output import stored_file
 from headgate_tables.hudi.sift import sift_batch
 from headgate_tables.storage.store import Outcome, SpooledBytes, Store
 
@@ -129,17 +129,17 @@ class TaskFiles(ABC):
     def _stored(self, file: TaskFile, staged: str) -> DataFile | None:
         """The file that another run of the task has made, read once for its checksum; None when there is none."""
         at = staged or file.path
-        if self._store.size(at) is None:
-            return None
-        with self._store.open_input(at) as source:
+
+        def read(source: pa.NativeFile) -> None:
             found = self._made_of(source, at)
             if found != file.made_of:
                 raise FixCall(
                     f"a second run of a task got other rows for {file.path} than the first ({file.made_of} and {found})",
                     fix="Write what gives other rows each time (random values, say) to files first, and load those.",
                 )
-            size, sha256 = size_and_digest(source)
-        return DataFile(file.path, size, sha256, staged)
+
+        stored = stored_file(self._store, at, read)
+        return DataFile(file.path, stored.size, stored.sha256, staged) if stored is not None else None
 
 
 def slices_in(order: Array, file: TaskFile) -> Iterator[tuple[int, pa.Table, Array]]:

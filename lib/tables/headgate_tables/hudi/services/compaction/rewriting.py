@@ -25,11 +25,10 @@ from headgate_tables.hudi.definition import Definition, Layout
 from headgate_tables.hudi.keys.bucket import buckets_of_hashes, record_hashes
 from headgate_tables.hudi.keys.record_key import KeySpec, read_keys
 from headgate_tables.hudi.log.names import base_name
-from headgate_tables.hudi.log.reader import PARQUET_ERRORS, open_parquet
-from headgate_tables.hudi.parquet_checks import check_counts
+from headgate_tables.hudi.log.reader import PARQUET_ERRORS
 from headgate_tables.hudi.services.compaction.execution import base_file_sink, merge_slice
 from headgate_tables.hudi.services.compaction.sorted_writer import RowSink
-from headgate_tables.hudi.services.compaction.stored_output import size_and_digest
+from headgate_tables.hudi.services.compaction.stored_output import footer_value, stored_file
 from headgate_tables.storage.store import Outcome, Spool, Store
 
 OPEN_FILES: Final = 8
@@ -43,11 +42,11 @@ Beat = Callable[[int], None]
 
 
 class UnitRewriter:
-    """For all units of one rescale."""
+    """For all units of one rescale. ``definition``, ``target``: those of the job."""
 
-    def __init__(self, store: Store, job: RescaleJob, layout: Layout) -> None:
+    def __init__(self, store: Store, job: RescaleJob, definition: Definition, target: Definition, layout: Layout) -> None:
         self._store = store
-        self._definition, self._target = _as_hudi(job.definition), _as_hudi(job.target)
+        self._definition, self._target = definition, target
         self._job = job
         self._layout = layout
         self._settings = TableSettings.from_texts(job.settings)
@@ -168,28 +167,24 @@ class _NewFiles:
 
     def _stored(self, path: str, rows: int) -> tuple[int, str]:
         """Size and SHA-256 of the file that another run has made."""
-        if self._store.size(path) is None:
-            raise StoreUnavailableError(
-                f"the store did not say whether {path} was created", fix="Run the rescale again once the store answers."
-            )
-        with self._store.open_input(path) as source:
+
+        def read(source: pa.NativeFile) -> None:
             try:
-                parquet = open_parquet(source)
-                found = (parquet.metadata.metadata or {})[MADE_OF_KEY.encode()].decode(), sum(check_counts(parquet, path))
+                found = footer_value(source, path, MADE_OF_KEY)
             except (*PARQUET_ERRORS, KeyError, ValueError) as error:
                 raise self._taken(path) from error
             if found != (self._made_of, rows):
                 raise self._taken(path)
-            return size_and_digest(source)
+
+        stored = stored_file(self._store, path, read)
+        if stored is None:
+            raise StoreUnavailableError(
+                f"the store did not say whether {path} was created", fix="Run the rescale again once the store answers."
+            )
+        return stored.size, stored.sha256
 
     def _taken(self, path: str) -> CorruptFileError:
         return CorruptFileError(
             f"{path} is taken, and not by a file of this rescale",
             fix="Another program wrote that name, or the file is damaged. Run the rescale again.",
         )
-
-
-def _as_hudi(definition: object) -> Definition:
-    if not isinstance(definition, Definition):
-        raise TypeError(f"{type(definition).__name__} is not the definition of a Hudi table")
-    return definition

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from typing import Generic, TypeVar
 
 import pyarrow as pa
 
@@ -21,6 +23,7 @@ from headgate_tables.storage.store import Store
 
 COUNTS_KEY = "headgate.compaction"
 _READ_BYTES = 8 * 1024 * 1024
+_Content = TypeVar("_Content")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,36 +52,61 @@ def stored_output(store: Store, operation: Operation) -> OperationResult | None:
     Raises CorruptFileError when the name holds something other than this operation's output.
     """
     path = operation.path
-    if store.size(path) is None:
-        return None
-    with store.open_input(path) as source:
+
+    def read(source: pa.NativeFile) -> Counts:
         try:
-            file = open_parquet(source)
-            rows = sum(check_counts(file, path))
-            stored = json.loads((file.metadata.metadata or {})[COUNTS_KEY.encode()])
+            content, rows = footer_value(source, path, COUNTS_KEY)
+            stored = json.loads(content)
             inputs = stored.pop("inputs")
             counts = Counts(**stored)
         except (*PARQUET_ERRORS, ValueError, KeyError, TypeError) as error:
             raise _taken(path, f"it is not the output of a compaction ({error!r})") from error
         if inputs != _digest(operation) or counts.rows != rows:
             raise _taken(path, "it is the output of another operation")
-        size, sha256 = size_and_digest(source)
-    return counts.compacted(operation, DataFile(path, size, sha256, ""))
+        return counts
+
+    found = stored_file(store, path, read)
+    return found.content.compacted(operation, DataFile(path, found.size, found.sha256, "")) if found is not None else None
 
 
 def _digest(operation: Operation) -> str:
     return hashlib.sha256(json.dumps(operation.encode()).encode()).hexdigest()
 
 
-def size_and_digest(source: pa.NativeFile) -> tuple[int, str]:
-    """Size and SHA-256 of all of the file."""
-    digest = hashlib.sha256()
-    source.seek(0)
-    size = 0
-    while piece := source.read(_READ_BYTES):
-        digest.update(piece)
-        size += len(piece)
-    return size, digest.hexdigest()
+@dataclass(frozen=True, slots=True)
+class StoredFile(Generic[_Content]):
+    """A file that another run has made: what was read of it, and of the stored bytes size and SHA-256."""
+
+    content: _Content
+    size: int
+    sha256: str
+
+
+def stored_file(store: Store, path: str, read: Callable[[pa.NativeFile], _Content]) -> StoredFile[_Content] | None:
+    """The file that has this name; None when there is none. ``read`` says what it is made of, and raises when it is another's.
+
+    Reads the file once more, for its checksum (rule FI5).
+    """
+    if store.size(path) is None:
+        return None
+    with store.open_input(path) as source:
+        content = read(source)
+        digest, size = hashlib.sha256(), 0
+        source.seek(0)
+        while piece := source.read(_READ_BYTES):
+            digest.update(piece)
+            size += len(piece)
+    return StoredFile(content, size, digest.hexdigest())
+
+
+def footer_value(source: pa.NativeFile, path: str, key: str) -> tuple[str, int]:
+    """What a base file's footer has under the key, and how many rows the file has.
+
+    Raises ``PARQUET_ERRORS``, KeyError, ValueError.
+    """
+    parquet = open_parquet(source)
+    rows = sum(check_counts(parquet, path))
+    return (parquet.metadata.metadata or {})[key.encode()].decode(), rows
 
 
 def _taken(path: str, how: str) -> CorruptFileError:
