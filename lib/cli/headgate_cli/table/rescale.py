@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 import click
@@ -116,14 +115,9 @@ def _milliseconds(option: str, text: str) -> int:
         raise click.UsageError(f"{option} {text!r} is no time; write 90s or 10m") from None
 
 
-@contextlib.contextmanager
-def _session(master: str | None, conf: tuple[str, ...]) -> Iterator[SparkSession | None]:
-    """Spark's, before the table is lent; None without a master."""
-    if master is None:
-        yield None
-        return
-    with spark_session.start(master, spark_session.pairs("--conf", conf)) as spark:
-        yield spark
+def _session(master: str | None, conf: tuple[str, ...]) -> AbstractContextManager[SparkSession | None]:
+    """Spark's; None without a master."""
+    return spark_session.start(master, spark_session.pairs("--conf", conf)) if master is not None else nullcontext()
 
 
 class _Work:

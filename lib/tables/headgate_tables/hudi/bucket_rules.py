@@ -6,7 +6,7 @@ Hudi has numbers of buckets by partition since 1.1 (RFC-89): its writers take th
 
 import json
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from headgate_tables.commitlog.fields import Json
 from headgate_tables.face.bucket_rules import BucketRule, matches
@@ -44,6 +44,13 @@ class Scale:
         others = (each for each in definition.bucket_rules if each[0] != self.pattern)
         groups = {partition: each for partition, each in definition.groups.items() if not self.is_about(partition)}
         return replace(definition, groups=groups, bucket_rules=(rule, *others))
+
+
+class Rescale(NamedTuple):
+    """What a rescale makes of the partitions that ``scale`` is about, and the definition from its instant on."""
+
+    scale: Scale
+    target: Definition
 
 
 def keys_of(before: Definition, after: Definition) -> dict[str, Json]:

@@ -7,14 +7,14 @@ replaces all groups by another number of them with the same rows.
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from headgate_tables.commitlog.fields import Json
 from headgate_tables.commitlog.records import DerivedFile
 from headgate_tables.errors import OptionError, TransactionError
 from headgate_tables.face.files import WriteStatus
 from headgate_tables.face.writing import LoadMode
-from headgate_tables.hudi.bucket_rules import Scale, hashing_config, hashing_path, keys_of
+from headgate_tables.hudi.bucket_rules import Rescale, hashing_config, hashing_path, keys_of
 from headgate_tables.hudi.current_groups import overwritten_groups
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.definition_values import encode_groups
@@ -22,13 +22,11 @@ from headgate_tables.hudi.timeline.commit_metadata import encode_requested_repla
 from headgate_tables.hudi.timeline.instant import Instant, State
 from headgate_tables.hudi.view import FileSystemView
 
-GroupMode: TypeAlias = LoadMode | Literal["rescale"]
-_OPERATIONS: Mapping[GroupMode, str] = {
+_OPERATIONS: Mapping[LoadMode, str] = {
     "into_empty": "BULK_INSERT",
     "insert_overwrite": "INSERT_OVERWRITE",
     "insert_overwrite_table": "INSERT_OVERWRITE_TABLE",
     "delete_partition": "DELETE_PARTITION",
-    "rescale": "INSERT_OVERWRITE_TABLE",  # Hudi has no word for it, and what readers of the table have to know is the same
 }
 Replaced: TypeAlias = Mapping[str, Sequence[str]]
 """File ids that leave the table by an overwrite, by partition; empty if it meets none."""
@@ -39,26 +37,21 @@ REPLACECOMMIT = "replacecommit"
 
 @dataclass(frozen=True, slots=True)
 class BulkLoad:
-    """One load. ``look``: gives the view of this moment; ``partitions``: those that a ``delete_partition`` empties; ``scale``:
-    what a rescale makes.
+    """One load. ``look``: gives the view of this moment; ``partitions``: those that a ``delete_partition`` empties; ``rescale``:
+    of an overwrite that changes the definition, also when it brings no file and takes none out.
     """
 
-    mode: GroupMode
+    mode: LoadMode
     definition: Definition
     url: str
     look: Callable[[], FileSystemView]
     partitions: Collection[str] = ()
-    scale: Scale | None = None
+    rescale: Rescale | None = None
 
     @property
     def overwrites(self) -> bool:
         """Whether it replaces file groups."""
         return self.mode != "into_empty"
-
-    @property
-    def redefines(self) -> bool:
-        """Whether it changes the definition also when it brings no file and takes none out."""
-        return self.mode == "rescale"
 
     @property
     def action(self) -> str:
@@ -74,9 +67,8 @@ class BulkLoad:
         """Raises TransactionError for a table that the mode does not fit, OptionError for an unknown one. ``plans``: open
         compactions.
         """
-        if self.mode not in _OPERATIONS or (self.mode == "rescale") != (self.scale is not None):
-            modes = ", ".join(mode for mode in _OPERATIONS if mode != "rescale")
-            raise OptionError(f"mode={self.mode!r}", fix=f"Use one of {modes}.")
+        if self.mode not in _OPERATIONS:
+            raise OptionError(f"mode={self.mode!r}", fix=f"Use one of {', '.join(_OPERATIONS)}.")
         if self.overwrites and plans:
             raise TransactionError(
                 f"{self.url} has an open compaction ({min(plans)}), which may be of file groups that this would replace",
@@ -102,14 +94,14 @@ class BulkLoad:
 
     def shown_files(self, instant: str) -> list[DerivedFile]:
         """What Hudi's programs have to know when the load is completed."""
-        if self.scale is None:
+        if self.rescale is None:
             return []
-        content = hashing_config(self.definition, self.scale.of(self.definition, instant), instant)
+        content = hashing_config(self.definition, self.rescale.target, instant)
         return [(hashing_path(instant), content)] if content is not None else []
 
     def _takes_out(self, partition: str, touched: Collection[str]) -> bool:
-        if self.scale is not None:
-            return self.scale.is_about(partition)
+        if self.rescale is not None:
+            return self.rescale.scale.is_about(partition)
         return self.mode == "insert_overwrite_table" or partition in touched
 
     def replaced(self, statuses: Sequence[WriteStatus]) -> Replaced:
@@ -123,8 +115,8 @@ class BulkLoad:
 
     def config(self, instant: str, statuses: Sequence[WriteStatus], replaced: Replaced) -> dict[str, Json]:
         """The definition's keys that an overwrite changes: which file groups writers go on with."""
-        if self.scale is not None:
-            return keys_of(self.definition, self.scale.of(self.definition, instant))
+        if self.rescale is not None:
+            return keys_of(self.definition, self.rescale.target)
         gone = [(partition, file_id) for partition, file_ids in replaced.items() for file_id in file_ids]
         written = [(status.stat.partition, status.stat.file_id) for status in statuses]
         return {"groups": encode_groups(overwritten_groups(self.definition, instant, gone, written))}

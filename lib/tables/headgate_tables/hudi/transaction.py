@@ -15,10 +15,10 @@ from headgate_tables.commitlog.records import Channels, DerivedFile
 from headgate_tables.errors import FixCall, OperatorNeeded, ReopenTable, RetryLater, TransactionError
 from headgate_tables.face.files import WriteStatus
 from headgate_tables.face.results import CommitResult
-from headgate_tables.face.writing import Changes
+from headgate_tables.face.writing import Changes, LoadMode
 from headgate_tables.hudi.batches import table_chunks
-from headgate_tables.hudi.bucket_rules import Scale
-from headgate_tables.hudi.bulk_loads import DELTACOMMIT, BulkLoad, GroupMode, Replaced
+from headgate_tables.hudi.bucket_rules import Rescale
+from headgate_tables.hudi.bulk_loads import DELTACOMMIT, BulkLoad, Replaced
 from headgate_tables.hudi.change_writer import ChangeWriter
 from headgate_tables.hudi.commit_files import commit_files, pending_deltacommit, summary
 from headgate_tables.hudi.data_files import THREADS
@@ -103,9 +103,9 @@ class Transaction:
         self._announce()
 
     def announce_bulk_load(
-        self, mode: GroupMode = "into_empty", partitions: Collection[str] = (), scale: Scale | None = None
+        self, mode: LoadMode = "into_empty", partitions: Collection[str] = (), rescale: Rescale | None = None
     ) -> None:
-        """``announce`` for base files, which others write. ``partitions``, ``scale``: see ``BulkLoad``.
+        """``announce`` for base files, which others write. ``partitions``, ``rescale``: see ``BulkLoad``.
 
         ``into_empty`` wants a table that never had rows, because a base file hides what older instants put beside it. Others
         replace file groups: writers get the new ones with the table's definition, when they attach or open it. Raises
@@ -117,7 +117,7 @@ class Transaction:
                 f"the transaction of {self.instant} has begun to write, or an older one is open",
                 fix="Load in a transaction of its own, while no other is open.",
             )
-        load = BulkLoad(mode, self._definition, self._store.url, self._groups.look, partitions, scale)
+        load = BulkLoad(mode, self._definition, self._store.url, self._groups.look, partitions, rescale)
         load.check(self._log.state.plans)
         self._load = load
         self._announce()
@@ -147,7 +147,7 @@ class Transaction:
         self._check_whole()
         completion = ""
         replaced = self._find_replaced()
-        if self.statuses or replaced or (self._load and self._load.redefines) or (channels and not self._announced):
+        if self.statuses or replaced or (self._load and self._load.rescale) or (channels and not self._announced):
             self._listed = self._before_commit(False)
             operation = self._load.operation if self._load else "UPSERT"
             metadata = encode_commit(self.instant, self.statuses, self._schema, operation, extra_metadata or {}, replaced)

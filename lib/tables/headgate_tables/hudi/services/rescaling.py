@@ -17,8 +17,8 @@ from headgate_tables.face.files import WriteStatus
 from headgate_tables.face.operation import Operation
 from headgate_tables.face.rescaling import RescaleJob, RescaleProgress, RescaleUnit, RunUnits
 from headgate_tables.face.results import RescaleResult
-from headgate_tables.hudi.bucket_rules import Scale
-from headgate_tables.hudi.bulk_loads import GroupMode
+from headgate_tables.face.writing import LoadMode
+from headgate_tables.hudi.bucket_rules import Rescale, Scale
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.keys.bucket import bucket_of
 from headgate_tables.hudi.lost_files import LostFiles
@@ -31,7 +31,7 @@ from headgate_tables.hudi.view import FileSlice, FileSystemView
 class Transaction(owner.Transaction, Protocol):
     """One that a rescale commits in."""
 
-    def announce_bulk_load(self, mode: GroupMode = ..., partitions: Collection[str] = ..., scale: Scale | None = ...) -> None:
+    def announce_bulk_load(self, mode: LoadMode = ..., partitions: Collection[str] = ..., rescale: Rescale | None = ...) -> None:
         """See ``BulkLoad``."""
 
 
@@ -86,8 +86,9 @@ def rescale(
     Raises TransactionError for an open compaction, or another transaction; CorruptFileError and MissingFileError for a file that
     cannot be read, or is gone; RetryLater; what ``run`` raises.
     """
-    transaction.announce_bulk_load("rescale", scale=scale)
     target = scale.of(table.definition, transaction.instant)
+    # Hudi has no word for it, and what readers of the table have to know is the same.
+    transaction.announce_bulk_load("insert_overwrite_table", rescale=Rescale(scale, target))
     job = RescaleJob(table.definition, target, transaction.instant, table.stage, table.settings.to_texts())
     view = table.view()
     LostFiles(table.store, table.layout.history_folder).check(view, scale.is_about, since)
