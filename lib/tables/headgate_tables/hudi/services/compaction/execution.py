@@ -30,7 +30,7 @@ from headgate_tables.hudi.schema.meta_columns import FILE_NAME, RECORD_KEY, with
 from headgate_tables.hudi.services.compaction.base_writer import BaseFileWriter
 from headgate_tables.hudi.services.compaction.parquet_batches import ParquetBatches
 from headgate_tables.hudi.services.compaction.pinned_slice import PinnedSlice
-from headgate_tables.hudi.services.compaction.sorted_writer import RowSink, SortedWriter
+from headgate_tables.hudi.services.compaction.sorted_writer import MergeSink, RowSink, SortedWriter
 from headgate_tables.hudi.services.compaction.stored_output import Counts, stored_output
 from headgate_tables.hudi.services.compaction.survivors import find_survivors
 from headgate_tables.storage.scratch import scratch
@@ -84,7 +84,7 @@ def merge_slice(
     definition: Definition,
     layout: Layout,
     operation: Operation,
-    sink: RowSink,
+    sink: MergeSink,
     *,
     settings: TableSettings,
     progress: Progress,
@@ -147,11 +147,11 @@ class _Merge:
             sink.close(counts.footer(self._operation))
         return counts
 
-    def rows_into(self, sink: RowSink) -> Counts:
+    def rows_into(self, sink: MergeSink) -> Counts:
         """Gives the sink all rows."""
         return self._partial(sink) if any(block.is_partial for block in self._pinned.blocks) else self._streamed(sink)
 
-    def _streamed(self, writer: RowSink) -> Counts:
+    def _streamed(self, writer: MergeSink) -> Counts:
         blocks, before = self._pinned.blocks, writer.rows
         with self._pinned.base() as base:
             survivors = find_survivors(base, blocks, self._reader, self._schema, self._beat)
@@ -181,7 +181,7 @@ class _Merge:
             fields = [part.schema.field(name) for part, name in zip(parts, self._target.names, strict=True)]
             yield pa.table(columns, schema=pa.schema(fields))
 
-    def _copy(self, batches: Iterator[pa.Table], chosen: Mask, writer: RowSink, what: str) -> None:
+    def _copy(self, batches: Iterator[pa.Table], chosen: Mask, writer: MergeSink, what: str) -> None:
         at = 0
         for rows in batches:
             mask = chosen[at : at + rows.num_rows]
@@ -198,7 +198,7 @@ class _Merge:
     def _beat(self) -> None:
         self._progress(self._done)
 
-    def _partial(self, writer: RowSink) -> Counts:
+    def _partial(self, writer: MergeSink) -> Counts:
         """Merges a slice with partial updates, which only Spark writes, in memory as readers do."""
         names = self._target.names
         sources: list[MergeSource] = []

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -46,10 +46,10 @@ class UnitRewriter:
 
     def __init__(self, store: Store, job: RescaleJob, definition: Definition, target: Definition, layout: Layout) -> None:
         self._store = store
-        self._definition, self._target = definition, target
-        self._job = job
+        self._definition = definition
         self._layout = layout
         self._settings = TableSettings.from_texts(job.settings)
+        self._output = _Output(store, job.instant, job.stage, target, self._settings)
 
     def rewrite(self, unit: RescaleUnit, beat: Beat = lambda _: None) -> list[WriteStatus]:
         """Durable base files of its buckets; of one without rows none. ``beat`` gets the rows of this unit.
@@ -65,7 +65,7 @@ class UnitRewriter:
 
     def _rewrite(self, unit: RescaleUnit, buckets: Sequence[int], beat: Beat) -> list[WriteStatus]:
         with contextlib.ExitStack() as opened:
-            files = _NewFiles(self._store, self._job, self._target, self._settings, unit, buckets, opened, beat)
+            files = _NewFiles(self._output, unit, buckets, opened, beat)
             for each in unit.slices:
                 merge_slice(
                     self._store,
@@ -84,48 +84,96 @@ def _beat_above(before: int, beat: Beat) -> Beat:
     return lambda rows: beat(before + rows)
 
 
+@dataclass(frozen=True, slots=True)
+class _Output:
+    """What all base files of a rescale have in common. ``stage``: see ``RescaleJob``."""
+
+    store: Store
+    instant: str
+    stage: str
+    target: Definition
+    settings: TableSettings
+
+    def begin(self, partition: str, bucket: int, opened: contextlib.ExitStack, beat: Callable[[], None]) -> _NewFile:
+        """The file of one bucket, which ``opened`` closes."""
+        file_id = self.target.file_id(partition, bucket)
+        stat = WriteStat(file_id, partition, base_name(file_id, WRITE_TOKEN, self.instant), 0, 0, 0)
+        staged = f"{self.stage}/{self.instant}_{file_id}_0" if self.stage else ""
+        spool = opened.enter_context(self.store.spool(staged or stat.path, ""))
+        sink = opened.enter_context(base_file_sink(spool.file, stat.name, self.target, self.settings, beat))
+        return _NewFile(self.store, stat, staged, spool, sink)
+
+
+@dataclass(frozen=True, slots=True)
+class _NewFile:
+    """A base file that gets its rows. ``staged``: where it waits, "" when it is created in place."""
+
+    store: Store
+    stat: WriteStat
+    staged: str
+    spool: Spool
+    sink: RowSink
+
+    def create(self, made_of: str) -> WriteStatus:
+        """Ends it; it is durable when this returns. ``made_of``: the digest of its unit."""
+        self.sink.close({MADE_OF_KEY: made_of})
+        if self.spool.create() is Outcome.CREATED:
+            size, sha256 = self.spool.file.size, self.spool.file.sha256
+        else:
+            size, sha256 = self._stored(self.staged or self.stat.path, made_of)
+        stat = replace(self.stat, size=size, rows=self.sink.rows)
+        return WriteStatus(stat, DataFile(stat.path, size, sha256, self.staged))
+
+    def _stored(self, path: str, made_of: str) -> tuple[int, str]:
+        """Size and SHA-256 of the file that another run has made."""
+
+        def read(source: pa.NativeFile) -> None:
+            try:
+                found = footer_value(source, path, MADE_OF_KEY)
+            except (*PARQUET_ERRORS, KeyError, ValueError) as error:
+                raise _taken(path) from error
+            if found != (made_of, self.sink.rows):
+                raise _taken(path)
+
+        stored = stored_file(self.store, path, read)
+        if stored is None:
+            raise StoreUnavailableError(
+                f"the store did not say whether {path} was created", fix="Run the rescale again once the store answers."
+            )
+        return stored.size, stored.sha256
+
+
+def _taken(path: str) -> CorruptFileError:
+    return CorruptFileError(
+        f"{path} is taken, and not by a file of this rescale",
+        fix="Another program wrote that name, or the file is damaged. Run the rescale again.",
+    )
+
+
 class _NewFiles:
-    """A sink that gives each row to the file of its bucket, and leaves those of other buckets out."""
+    """A ``MergeSink`` that gives each row to the file of its bucket, and leaves those of other buckets out."""
 
     def __init__(
-        self,
-        store: Store,
-        job: RescaleJob,
-        target: Definition,
-        settings: TableSettings,
-        unit: RescaleUnit,
-        buckets: Sequence[int],
-        opened: contextlib.ExitStack,
-        beat: Beat,
+        self, output: _Output, unit: RescaleUnit, buckets: Sequence[int], opened: contextlib.ExitStack, beat: Beat
     ) -> None:
-        self._store = store
-        self._job = job
-        self._target = target
-        self._settings = settings
+        self._output = output
         self._unit = unit
-        self._made_of = unit.digest
         self._wanted = frozenset(buckets)
         self._opened = opened
         self._beat = beat
-        self._spec = KeySpec(target.record_key, target.prefixed_keys)
-        self._files: dict[int, tuple[WriteStat, str, Spool, RowSink]] = {}
+        self._spec = KeySpec(output.target.record_key, output.target.prefixed_keys)
+        self._buckets = output.target.buckets_in(unit.partition)
+        self._files: dict[int, _NewFile] = {}
         self.rows = 0
 
-    @property
-    def written(self) -> int:
-        """Rows of these buckets."""
-        return sum(sink.rows for _, _, _, sink in self._files.values())
-
     def beat(self) -> None:
-        """Says how far it is."""
-        self._beat(self.written)
+        """Says how many rows of these buckets are written."""
+        self._beat(sum(each.sink.rows for each in self._files.values()))
 
     def write(self, rows: pa.Table) -> None:
-        """See ``RowSink``. Raises CorruptFileError for a row that cannot be in its bucket."""
+        """See ``MergeSink``. Raises CorruptFileError for a row that cannot be in its bucket."""
         self.rows += rows.num_rows
-        buckets = buckets_of_hashes(
-            record_hashes(read_keys(rows, self._spec), self._spec), self._target.buckets_in(self._unit.partition)
-        )
+        buckets = buckets_of_hashes(record_hashes(read_keys(rows, self._spec), self._spec), self._buckets)
         if (buckets % self._unit.divisor != self._unit.residue).any():
             names = ", ".join(each.file_id for each in self._unit.slices)
             raise CorruptFileError(
@@ -139,52 +187,12 @@ class _NewFiles:
             if bucket in self._wanted:
                 self._sink(bucket).write(rows if end - start == len(order) else rows.take(index_array(order[start:end])))
 
-    def close(self, footer: dict[str, str]) -> None:
-        """Nobody calls it: ``create`` ends the files."""
-        raise NotImplementedError
+    def _sink(self, bucket: int) -> RowSink:
+        if bucket not in self._files:
+            self._files[bucket] = self._output.begin(self._unit.partition, bucket, self._opened, self.beat)
+        return self._files[bucket].sink
 
     def create(self) -> list[WriteStatus]:
         """Ends all files; they are durable when this returns."""
-        return [self._created(*self._files[bucket]) for bucket in sorted(self._files)]
-
-    def _sink(self, bucket: int) -> RowSink:
-        if bucket not in self._files:
-            partition, file_id = self._unit.partition, self._target.file_id(self._unit.partition, bucket)
-            stat = WriteStat(file_id, partition, base_name(file_id, WRITE_TOKEN, self._job.instant), 0, 0, 0)
-            staged = f"{self._job.stage}/{self._job.instant}_{file_id}_0" if self._job.stage else ""
-            spool = self._opened.enter_context(self._store.spool(staged or stat.path, ""))
-            sink = base_file_sink(spool.file, stat.name, self._target, self._settings, self.beat)
-            self._files[bucket] = stat, staged, spool, self._opened.enter_context(sink)
-        return self._files[bucket][3]
-
-    def _created(self, stat: WriteStat, staged: str, spool: Spool, sink: RowSink) -> WriteStatus:
-        sink.close({MADE_OF_KEY: self._made_of})
-        if spool.create() is Outcome.CREATED:
-            size, sha256 = spool.file.size, spool.file.sha256
-        else:
-            size, sha256 = self._stored(staged or stat.path, sink.rows)
-        return WriteStatus(replace(stat, size=size, rows=sink.rows), DataFile(stat.path, size, sha256, staged))
-
-    def _stored(self, path: str, rows: int) -> tuple[int, str]:
-        """Size and SHA-256 of the file that another run has made."""
-
-        def read(source: pa.NativeFile) -> None:
-            try:
-                found = footer_value(source, path, MADE_OF_KEY)
-            except (*PARQUET_ERRORS, KeyError, ValueError) as error:
-                raise self._taken(path) from error
-            if found != (self._made_of, rows):
-                raise self._taken(path)
-
-        stored = stored_file(self._store, path, read)
-        if stored is None:
-            raise StoreUnavailableError(
-                f"the store did not say whether {path} was created", fix="Run the rescale again once the store answers."
-            )
-        return stored.size, stored.sha256
-
-    def _taken(self, path: str) -> CorruptFileError:
-        return CorruptFileError(
-            f"{path} is taken, and not by a file of this rescale",
-            fix="Another program wrote that name, or the file is damaged. Run the rescale again.",
-        )
+        made_of = self._unit.digest
+        return [self._files[bucket].create(made_of) for bucket in sorted(self._files)]

@@ -24,13 +24,17 @@ ORDER_KEY: Final = "headgate.order"
 """In the footer of a base file whose rows are sorted: ``RowOrder`` as text."""
 
 
-class RowSink(Protocol):
-    """Gets the rows of a base file."""
+class MergeSink(Protocol):
+    """Gets merged rows."""
 
     rows: int
 
     def write(self, rows: pa.Table) -> None:
         """Adds rows with all columns of the schema but the file's name; texts plain or as dictionaries."""
+
+
+class RowSink(MergeSink, Protocol):
+    """Gets the rows of a base file."""
 
     def close(self, footer: dict[str, str]) -> None:
         """Writes the rest, and the footer with these keys beside Hudi's own."""
