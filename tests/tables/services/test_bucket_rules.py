@@ -9,10 +9,12 @@ import pyarrow as pa
 import pytest
 
 from headgate_tables import hudi
+from headgate_tables.commitlog.tail import read_state
 from headgate_tables.errors import OptionError
 from headgate_tables.face.bucket_rules import matches
 from headgate_tables.hudi.bucket_rules import expressions_of
 from headgate_tables.hudi.keys.bucket import bucket_of
+from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from support import overwriting
 from support.oracle import Oracle, Row
 from support.readers import read_by_hudi_rs, read_by_us, without_meta
@@ -121,6 +123,18 @@ def test_a_restore_brings_back_the_rules_of_its_time(folder: Path, oracle: Oracl
     oracle.compact()
     oracle.upsert(LATER)
     assert_holds(folder, oracle)
+
+
+def test_a_restore_gives_up_the_rules_of_rescales_alone(folder: Path) -> None:
+    with hudi.open_table(str(folder)) as table:
+        saved = table.savepoint()
+        rescaled = table.rescale(8, partitions="2026-01-*").instant
+        table.upsert(arrow(LATER))
+        table.compact()
+        assert len(table.restore(saved).undone) == 3
+        _, slots = read_state(table._store, LOG_LAYOUT)
+    names = [name for slot in slots for name in slot.names if name.endswith(".hashing_config")]
+    assert names == [f"{CONFIGS}/{rescaled}.hashing_config"]
 
 
 def test_an_overwrite_keeps_the_number_of_its_partition(folder: Path) -> None:

@@ -7,6 +7,7 @@ from headgate_tables.commitlog.records import Channels, Savepoint, encode_derive
 from headgate_tables.errors import OptionError
 from headgate_tables.face.results import RestoreResult
 from headgate_tables.hudi.bucket_rules import hashing_path
+from headgate_tables.hudi.bulk_loads import REPLACECOMMIT
 from headgate_tables.hudi.current_groups import current_groups
 from headgate_tables.hudi.decisions.savepoints import Restore, SavepointMade, SavepointRemoved
 from headgate_tables.hudi.definition import ABSENT, Definition
@@ -94,12 +95,12 @@ def restore(table: TableContext, instant: str, *, plan_only: bool = False) -> Re
     names += [Instant(each.time, _WRITTEN_AS.get(each.action, each.action), s).path for each in writes for s in _PENDING]
     names += [path for plan in plans.values() for path in plan_names(plan)]
     undone = [each.time for each in writes]
-    names += [hashing_path(time) for time in undone]
+    names += [hashing_path(each.time) for each in writes if each.action == REPLACECOMMIT]  # which a rescale is
     if plan_only:
         return RestoreResult("", instant, tuple(undone), sum(map(len, data.values())), len(plans))
     started = table.log.next_time()
     then = {key: ABSENT[key] if value is None else value for key, value in saved.config.items()}
-    groups = _groups_at(table, saved.point, then) if any(each.action == "replacecommit" for each in writes) else {}
+    groups = _groups_at(table, saved.point, then) if any(each.action == REPLACECOMMIT for each in writes) else {}
     config = {**then, **groups} or None
 
     def body(time: str) -> Restore:
