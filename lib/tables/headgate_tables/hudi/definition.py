@@ -134,7 +134,7 @@ class Definition:
 
     def buckets_in(self, partition: str) -> int:
         """File groups of the partition of this path."""
-        return self._rule_of(partition).buckets
+        return self._rule_of(partition).buckets if self.bucket_rules else self.buckets
 
     def _rule_of(self, partition: str) -> BucketRule:
         for pattern, buckets, since in self.bucket_rules:
@@ -147,7 +147,8 @@ class Definition:
         known = self.groups.get(partition, {}).get(bucket) if k == 0 else None
         if known:
             return known
-        return bucket_index.file_id(self.table_uuid, partition, bucket, k or int(self._rule_of(partition).since or 0))
+        since = self._rule_of(partition).since if self.bucket_rules else self.rescaled
+        return bucket_index.file_id(self.table_uuid, partition, bucket, k or int(since or 0))
 
     def check(self) -> None:
         """Raises OptionError or SchemaError for an invalid definition."""

@@ -95,7 +95,7 @@ def _place(rows: pa.Table, deletes: pa.BooleanArray, definition: Definition) -> 
     _check_ordering(rows, definition)
     partitions, paths = partitions_of(rows, definition)
     hashes = record_hashes(records, key_spec)
-    counts = [definition.buckets_in(path) for path in paths]
+    counts = [definition.buckets_in(path) for path in paths] if definition.bucket_rules else [definition.buckets]
     most = max(counts, default=1)
     of_rows = most if min(counts, default=most) == most else np.array(counts, np.uint32)[partitions]
     codes = partitions.astype(np.int64) * most + buckets_of_hashes(hashes, of_rows)
