@@ -103,6 +103,18 @@ def test_a_committed_file_that_is_gone_ends_a_rescale_before_it_begins(folder: P
     assert_refuses(folder, f"a/{lost}")
 
 
+def test_a_file_that_a_slot_still_names_ends_a_rescale_when_it_is_read(folder: Path) -> None:
+    with hudi.open_table(str(folder)) as table:
+        table.upsert(arrow(rows(7)))
+        before, commits = data_files(folder), table.commits()
+        lost = logs(folder)[-1]
+        lost.unlink()
+        with pytest.raises(MissingFileError, match=lost.name):
+            table.rescale(3)
+        assert table.commits() == commits
+    assert data_files(folder) == before - {lost.name}
+
+
 def test_a_partition_that_is_gone_is_missed_by_a_rescale_that_is_about_it(folder: Path) -> None:
     lost = f"b/{newest_bases(folder, 'b')[0].name}"
     for path in (folder / "b").iterdir():
