@@ -3,12 +3,14 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from headgate_tables.errors import OptionError
 from headgate_tables.face.row_order import CURVES, RowOrder
 from headgate_tables.near_names import did_you_mean
 
+BlockFormat: TypeAlias = Literal["parquet", "avro", "auto"]
+"""Of blocks of rows in log files."""
 _MIB = 1 << 20
 _NAME = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 _TTL = re.compile("([1-9][0-9]{0,3})([hdw])")
@@ -90,6 +92,7 @@ class TableSettings:
     ttl_by: str = LAST_WRITE
     sort_columns: str = ""
     sort_curve: str = "LINEAR"
+    block_format: BlockFormat = "parquet"
 
     @classmethod
     def from_texts(cls, values: Mapping[str, str]) -> "TableSettings":
@@ -272,6 +275,13 @@ SETTINGS: Mapping[str, Setting] = {
         _choice(*CURVES),
         "LINEAR: by the first column, then by the next; ZORDER or HILBERT: by all of them at once, for filters on any of them; "
         "HILBERT keeps them nearer together",
+    ),
+    "block_format": Setting(
+        "hoodie.logfile.data.block.format",
+        _choice("parquet", "avro", "auto"),
+        "parquet, avro or auto: of rows in log files. avro: commits of few rows in many buckets take a fraction of the CPU, and rows "
+        "up to four times the bytes until they are compacted; auto: avro for blocks that are no larger so, parquet for others. "
+        "Tables with timestamps nested in other types stay parquet",
     ),
 }
 

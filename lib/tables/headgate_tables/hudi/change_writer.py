@@ -17,19 +17,23 @@ import pyarrow as pa
 
 from headgate_tables.arrow import Array, ChunkedArray
 from headgate_tables.face.files import WriteStatus
+from headgate_tables.face.settings import BlockFormat
 from headgate_tables.face.writing import Changes, Column
 from headgate_tables.hudi.base_file import WRITE_TOKEN, encode_base_file
 from headgate_tables.hudi.data_files import NewFile, encode_all, layout_of, write_files
 from headgate_tables.hudi.definition import Definition, avro_schema
 from headgate_tables.hudi.log.names import base_name, log_name
 from headgate_tables.hudi.log.parquet_rows import ParquetLayout
-from headgate_tables.hudi.log.writer import Deleted, encode_log_file
+from headgate_tables.hudi.log.writer import AvroRows, Deleted, encode_log_file
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
-from headgate_tables.hudi.schema.meta_columns import attach_meta, sequence_numbers
+from headgate_tables.hudi.schema.meta_columns import sequence_numbers
+from headgate_tables.hudi.small_blocks import AvroBlocks, BlockRows
 from headgate_tables.storage.store import Buffers, Store
 
 Mask = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
+Blocks: TypeAlias = "Sequence[BlockRows | AvroRows | Deleted]"
+"""Of one log file, in order."""
 Runs: TypeAlias = list[tuple[int, int, bool]]
 """Start and length of each run of upserts or of deletes, and whether it is one of deletes; each run becomes a block."""
 
@@ -39,7 +43,7 @@ class ChangeWriter:
 
     ``process``: the random id of the process (rule RO8). ``ordinal``: its number among the processes that write under the same
     instant, 0 to 2**31 - 1; it keeps their rows' ``_hoodie_commit_seqno`` apart. ``layout``: what earlier writers have learnt of
-    the table's columns; this one adds to it.
+    the table's columns; this one adds to it. ``form``: of blocks of rows, the table's setting.
     """
 
     def __init__(
@@ -51,6 +55,7 @@ class ChangeWriter:
         process: str,
         ordinal: int,
         layout: ParquetLayout | None = None,
+        form: BlockFormat = "parquet",
     ) -> None:
         self._store = store
         self._definition = definition
@@ -58,6 +63,7 @@ class ChangeWriter:
         self._ordinal = ordinal
         self._layout = layout or layout_of(definition)
         self._avro = avro_schema(definition, meta_columns=True)
+        self._avro_blocks = AvroBlocks(definition.schema, form)
         self._rows_written = 0
 
     def write(
@@ -95,15 +101,27 @@ class ChangeWriter:
         ]
         rows = sum(each.rows.num_rows for each in changes)
 
-        def encode(file: _File) -> NewFile:
-            encoded = self._encode(file)
+        def encode(file: tuple[_File, Blocks]) -> NewFile:
+            encoded = self._encode(*file)
             progress()
             return encoded
 
-        return write_files(self._store, instant, self._stage, encode_all(encode, files, rows=rows, threads=threads))
+        each = list(zip(files, self._avro_first(files), strict=True))
+        return write_files(self._store, instant, self._stage, encode_all(encode, each, rows=rows, threads=threads))
 
-    def _encode(self, file: _File) -> NewFile:
-        name, content = self._base_file(file) if file.version == 0 else self._log_file(file)
+    def _avro_first(self, files: Sequence[_File]) -> list[Blocks]:
+        """The blocks of each log file, encoded already where they are Avro; none for a base file, and where all are Parquet."""
+        if not self._avro_blocks.any:
+            return [()] * len(files)
+        blocks = [list(file.blocks(self._definition.ordering)) if file.version else [] for file in files]
+        upserts = [(of, at) for of in blocks for at, block in enumerate(of) if isinstance(block, BlockRows)]
+        made = self._avro_blocks.encode([of[at] for of, at in upserts])
+        for (of, at), content in zip(upserts, made, strict=True):
+            of[at] = content or of[at]
+        return blocks
+
+    def _encode(self, file: _File, blocks: Blocks) -> NewFile:
+        name, content = self._base_file(file) if file.version == 0 else self._log_file(file, blocks)
         deletes = file.changes.rows.num_rows - file.upserts
         return NewFile(file.changes.partition, file.group, file.version, name, content, file.upserts, deletes)
 
@@ -111,12 +129,14 @@ class ChangeWriter:
         if file.upserts != file.changes.rows.num_rows:
             raise ValueError(f"deletes for the base file of {file.group}")
         name, keys = base_name(file.group, WRITE_TOKEN, file.instant), _one_chunk(file.changes.keys)
-        return name, [encode_base_file(file.with_meta(file.changes.rows, keys, name), keys, self._layout, self._avro)]
+        rows = file.block(file.changes.rows, keys, name).with_meta()
+        return name, [encode_base_file(rows, keys, self._layout, self._avro)]
 
-    def _log_file(self, file: _File) -> tuple[str, Buffers]:
+    def _log_file(self, file: _File, blocks: Blocks) -> tuple[str, Buffers]:
         name = log_name(file.group, file.instant, file.version, WRITE_TOKEN)
-        blocks = list(file.blocks(self._definition.ordering))
-        return name, encode_log_file(file.instant, self._avro, blocks, self._layout)
+        given = blocks or file.blocks(self._definition.ordering)
+        contents = [block.with_meta() if isinstance(block, BlockRows) else block for block in given]
+        return name, encode_log_file(file.instant, self._avro, contents, self._layout)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,11 +150,11 @@ class _File:
     upserts: int
     sequence: ChunkedArray
 
-    def blocks(self, ordering: str | None) -> Iterator[pa.Table | Deleted]:
+    def blocks(self, ordering: str | None) -> Iterator[BlockRows | Deleted]:
         """The blocks of a log file, in order. ``ordering``: the name of that column."""
         rows, keys, size = self.changes.rows, _one_chunk(self.changes.keys), self.changes.rows.num_rows
         if self.upserts == size:
-            yield self.with_meta(rows, keys, self.group)
+            yield self.block(rows, keys, self.group)
             return
         values = _one_chunk(rows[ordering]) if ordering is not None else None
         if self.upserts == 0:
@@ -147,15 +167,14 @@ class _File:
             if deleted:
                 yield keys, self.changes.partition, batch.ordering.slice(start, length) if batch.ordering is not None else None
             else:
-                yield self.with_meta(batch.rows.slice(start, length), keys, self.group, taken)
+                yield self.block(batch.rows.slice(start, length), keys, self.group, taken)
                 taken += length
 
-    def with_meta(self, rows: pa.Table, keys: Array, file_name: str, first: int = 0) -> pa.Table:
-        """Rows as they are stored; their sequence numbers are those of the file from the ``first`` on."""
+    def block(self, rows: pa.Table, keys: Array, file_name: str, first: int = 0) -> BlockRows:
+        """Some of the rows; their sequence numbers are those of the file from the ``first`` on."""
         whole = rows.num_rows == self.upserts
         sequence = self.sequence if whole else self.sequence.slice(first, rows.num_rows)
-        partition = self.changes.partition
-        return attach_meta(rows, keys, sequence, instant=self.instant, partition=partition, file_name=file_name)
+        return BlockRows(rows, keys, sequence, self.instant, self.changes.partition, file_name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,8 +91,10 @@ class TableOwner(TableReader, TableServices):
             self._parquet = layout_of(definition)
         schema = avro_schema(definition, meta_columns=False)
         instant = log.begin()  # last: from here on the instant is open until something ends it
-        epoch, process = log.state.epoch, self._opened.process
-        writer = ChangeWriter(self._store, definition, epoch=epoch, process=process, ordinal=0, layout=self._parquet)
+        epoch, process, form = log.state.epoch, self._opened.process, self.settings.block_format
+        writer = ChangeWriter(
+            self._store, definition, epoch=epoch, process=process, ordinal=0, layout=self._parquet, form=form
+        )
         return Transaction(
             self._store, log, definition, self._groups, writer, instant, self._before_commit, self._after_commit, schema
         )

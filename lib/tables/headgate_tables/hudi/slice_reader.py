@@ -17,6 +17,7 @@ from headgate_tables.hudi.definition import Layout
 from headgate_tables.hudi.entries import EntryReader, one_array
 from headgate_tables.hudi.log.block import HeaderKey
 from headgate_tables.hudi.log.reader import DeleteBlock, RowsBlock, read_log_file
+from headgate_tables.hudi.log.together import read_together
 from headgate_tables.hudi.merge import Entries, Positions, Winners, merge_base, merge_logs
 from headgate_tables.hudi.parquet_checks import UNMERGEABLE, check_columns, damaged
 from headgate_tables.hudi.partial import MergeSource, merge_partial
@@ -88,7 +89,7 @@ class SliceReader:
             yield self._finish(rows, wanted)
 
     def _merged(self, part: FileSlice, wanted: ScanColumns) -> Iterator[pa.Table]:
-        blocks = drop_compacted([block for log in part.logs for block in self._blocks(part, log)])
+        blocks = drop_compacted(read_together([block for log in part.logs for block in self._blocks(part, log)]))
         if any(isinstance(block, RowsBlock) and block.partial for block in blocks):
             if wanted.commits is not None:
                 raise UnsupportedTableError(

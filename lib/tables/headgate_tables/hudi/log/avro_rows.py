@@ -7,9 +7,10 @@ a ``float`` column, which then shows whether the decoder kept step with the reco
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import struct
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -25,6 +26,7 @@ from headgate_tables.hudi.schema.avro_json import AvroField, AvroSchema, AvroTyp
 from headgate_tables.hudi.schema.avro_to_arrow import arrow_schema
 
 _LENGTH = "__length"
+_LENGTH_BYTES = 4
 _PREFIX = 8
 """Bytes before the first record: content version and count."""
 
@@ -37,14 +39,42 @@ def decode(content: pa.Buffer, schema_json: str, columns: Collection[str] | None
     unknown one, and for types without an Arrow form.
     """
     count = row_count(content, where)
-    schema = _arrow(schema_json, where)
-    wanted = pa.schema([field for field in schema if columns is None or field.name in columns])
+    wanted = _wanted(schema_json, columns, where)
     if count == 0:
         return wanted.empty_table()
     shape = _shape(schema_json)
-    decoded = _decode_columns(content, count, shape, wanted.names)
+    decoded = _decode_columns(content.slice(_PREFIX), [count], [content.size - _PREFIX], shape, wanted.names)
     if decoded is None:
         decoded = _decode_rows(content, count, shape, where)
+    return _as_wanted(decoded, count, wanted, shape, where)
+
+
+def decode_together(contents: Sequence[pa.Buffer], schema_json: str, columns: Collection[str] | None) -> list[pa.Table] | None:
+    """``decode`` of each, in one pass over all: of blocks of 20 rows, a fifth of the time. None when one of them needs a pass of
+    its own, which says what is wrong with it.
+    """
+    try:
+        counts = [row_count(content, "") for content in contents]
+        wanted = _wanted(schema_json, columns, "")
+        shape = _shape(schema_json)
+        run = pa.py_buffer(b"".join(content.slice(_PREFIX) for content in contents))
+        sizes = [content.size - _PREFIX for content in contents]
+        decoded = _decode_columns(run, counts, sizes, shape, wanted.names)
+        if decoded is None:
+            return None
+        rows = _as_wanted(decoded, sum(counts), wanted, shape, "")
+    except TablesError:
+        return None
+    starts = itertools.accumulate(counts, initial=0)
+    return [rows.slice(start, count) for start, count in zip(starts, counts, strict=False)]
+
+
+def _wanted(schema_json: str, columns: Collection[str] | None, where: str) -> pa.Schema:
+    schema = _arrow(schema_json, where)
+    return pa.schema([field for field in schema if columns is None or field.name in columns])
+
+
+def _as_wanted(decoded: pa.Table, count: int, wanted: pa.Schema, shape: AvroType, where: str) -> pa.Table:
     by_name = {field["name"]: field["type"] for field in shape["fields"]}
     try:
         arrays = [as_original(_one(decoded.column(field.name)), field.type, by_name[field.name]) for field in wanted]
@@ -67,11 +97,17 @@ def row_count(content: pa.Buffer, where: str) -> int:
     return int(count)
 
 
-def _decode_columns(content: pa.Buffer, count: int, shape: AvroType, names: list[str]) -> pa.Table | None:
-    run = content.slice(_PREFIX)
+def _decode_columns(
+    run: pa.Buffer, counts: Sequence[int], sizes: Sequence[int], shape: AvroType, names: list[str]
+) -> pa.Table | None:
+    """``run``: the rows of some blocks, each of so many bytes and rows."""
+    count = sum(counts)
     try:
         lengths = row_lengths(shape["fields"], memoryview(run).cast("B"), count)
     except OutOfStepError:
+        return None
+    ends = np.append(0, np.cumsum(lengths + _LENGTH_BYTES))[np.cumsum(counts)]
+    if not np.array_equal(ends, np.cumsum(sizes)):
         return None
     fields: list[AvroField] = [{"name": _LENGTH, "type": "float"}, *shape["fields"]]
     decoded = decode_records(fields, count, run, [_LENGTH, *names])

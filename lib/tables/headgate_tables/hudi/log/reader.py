@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 
 from headgate_tables.errors import CorruptFileError, UnsupportedTableError
 from headgate_tables.hudi.log import avro_rows, deletes
-from headgate_tables.hudi.log.block import Block, BlockKind, HeaderKey, read_blocks
+from headgate_tables.hudi.log.block import CHECKSUM, Block, BlockKind, HeaderKey, checksum, read_blocks
 from headgate_tables.hudi.log.deletes import DeleteRows
 from headgate_tables.hudi.schema.avro_to_arrow import arrow_schema
 
@@ -48,9 +48,13 @@ class _LogBlock:
 
 @dataclass(frozen=True)
 class RowsBlock(_LogBlock):
-    """Rows, Avro or Parquet. ``partial``: the schema holds the changed columns only, others keep their older value."""
+    """Rows, Avro or Parquet. ``partial``: the schema holds the changed columns only, others keep their older value.
+
+    ``together``: reads these columns of it and of blocks beside it at once; None when it cannot (see ``together``).
+    """
 
     partial: bool
+    together: Callable[[Collection[str] | None], pa.Table | None] | None = None
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -88,10 +92,12 @@ class RowsBlock(_LogBlock):
     def read(self, columns: Collection[str] | None = None) -> pa.Table:
         """Rows of these columns (None = all; names that the block lacks are left out), in stored types and order.
 
-        May be called again for other columns. Raises CorruptFileError for a page whose checksum is wrong.
+        May be called again for other columns. Raises CorruptFileError for a page, or a block of Avro, whose checksum is wrong.
         """
         if self.parquet is None:
-            return avro_rows.decode(self.block.content, _schema_json(self), columns, self.where)
+            _check_sum(self)
+            rows = self.together(columns) if self.together is not None else None
+            return rows if rows is not None else avro_rows.decode(self.block.content, _schema_json(self), columns, self.where)
         names = None if columns is None else [name for name in self.column_names if name in columns]
         try:
             rows = self.parquet.read(columns=names, use_threads=False)
@@ -210,6 +216,15 @@ def _header(block: Block, key: HeaderKey, where: str) -> str:
         raise CorruptFileError(
             f"{where}: a log block without {key.name}", fix="Restore the file from a copy, or see what wrote it."
         ) from error
+
+
+def _check_sum(block: RowsBlock) -> None:
+    given = block.block.headers.get(HeaderKey.BLOCK_IDENTIFIER, "")
+    if given.startswith(CHECKSUM) and given != checksum([block.block.content]):
+        raise CorruptFileError(
+            f"{block.where}: the bytes of an Avro block have changed since they were written",
+            fix="Restore the file from a copy; verify() names every damaged file.",
+        )
 
 
 def _damaged(block: RowsBlock, error: Exception | str) -> CorruptFileError:

@@ -23,6 +23,7 @@ from headgate_tables.hudi.log.block import BlockKind, HeaderKey
 from headgate_tables.hudi.log.frames import FilePart, Frames, read_frames
 from headgate_tables.hudi.log.names import parse_base_name, parse_log_name
 from headgate_tables.hudi.log.reader import DeleteBlock, RowsBlock, read_log_file, select_blocks, whole_if_small
+from headgate_tables.hudi.log.together import read_together
 from headgate_tables.hudi.merge import Entries
 from headgate_tables.hudi.parquet_checks import damaged
 from headgate_tables.hudi.schema.conform import conform
@@ -48,7 +49,7 @@ class PinnedSlice:
         self._texts = RepeatingTexts()
         self._check_sizes()
         self._kept = self._read_small()
-        self.blocks: list[PinnedBlock] = drop_compacted([block for log in operation.logs for block in self._blocks(log)])
+        self.blocks: list[PinnedBlock] = drop_compacted(_together([b for log in operation.logs for b in self._blocks(log)]))
 
     @contextlib.contextmanager
     def base(self) -> Iterator[ParquetBatches | None]:
@@ -224,6 +225,11 @@ class PinnedBlock:
         with self._part(self.place) as (part, _):
             whole = dataclasses.replace(self.block.block, content=part.read_buffer())
         return dataclasses.replace(self.block, block=whole)
+
+
+def _together(blocks: Sequence[PinnedBlock]) -> list[PinnedBlock]:
+    shared = iter(read_together([each.block for each in blocks if each.place is None]))
+    return [dataclasses.replace(each, block=next(shared)) if each.place is None else each for each in blocks]
 
 
 @contextlib.contextmanager
