@@ -58,9 +58,9 @@ def encodes_slowly() -> None:
 
     right = ChangeWriter._encode
 
-    def encode(self: ChangeWriter, file: Any) -> Any:
+    def encode(self: ChangeWriter, file: Any, blocks: Any) -> Any:
         time.sleep(file.changes.rows.num_rows / 5000)
-        return right(self, file)
+        return right(self, file, blocks)
 
     ChangeWriter._encode = encode  # type: ignore[method-assign]
 

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headgate_tables.face.definition import Definition
+from headgate_tables.face.settings import BlockFormat
 from headgate_tables.storage.store import Store
 
 KeyGroupTable: TypeAlias = npt.NDArray[np.uint16]
@@ -26,7 +27,7 @@ class Membership:
     without members.
 
     ``slice_files``, ``slice_bytes``: how much the checkpoint may add to one file slice. ``intake_bytes``: how much each ingest
-    side takes into it. 0: not bounded.
+    side takes into it. 0: not bounded. ``block_format``: of its log files.
     """
 
     checkpoint: int
@@ -35,6 +36,7 @@ class Membership:
     slice_files: int = 0
     slice_bytes: int = 0
     intake_bytes: int = 0
+    block_format: BlockFormat = "parquet"
 
     def index(self, process: str) -> int | None:
         """Returns the index of the member with that process id, None if it has no part in the checkpoint."""

@@ -283,7 +283,7 @@ class BucketSide:
     async def _in_executor(self, checkpoint: int, portion: Portion) -> FlushedPortion:
         current = self._checkpoints[checkpoint]
         assert current.membership is not None  # noqa: S101 - what is flushable has a membership
-        ordinal = current.membership.index(self._process) or 0
+        ordinal, block_format = current.membership.index(self._process) or 0, current.membership.block_format
         versions = current.buffer.files[portion.codes].tolist()
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(
@@ -295,6 +295,7 @@ class BucketSide:
                 portion,
                 versions,
                 ordinal=ordinal,
+                block_format=block_format,
                 progress=partial(loop.call_soon_threadsafe, self._progress.report_progress, checkpoint),
             ),
         )

@@ -10,6 +10,7 @@ from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_tables.errors import ReopenTable, StoreDeniedError, StoreFullError
 from headgate_tables.face.definition import Definition
 from headgate_tables.face.files import WriteStatus
+from headgate_tables.face.settings import BlockFormat
 from headgate_tables.face.writing import ChangeSink
 from headgate_tables.writing import BucketedRows, Sifted, sift
 from headgate_writer.batch_list import bundled
@@ -36,16 +37,26 @@ def flush(
     log_versions: Sequence[int],
     *,
     ordinal: int,
+    block_format: BlockFormat = "parquet",
     progress: Callable[[], object] = lambda: None,
 ) -> FlushedPortion:
     """Writes one durable file per wanted bucket. Returns the files in the order of ``portion.codes``, and what else became of the
     portion.
 
-    ``log_versions``: per bucket, in the same order. ``ordinal``: this process's number in the checkpoint. ``progress``: as in
-    ``ChangeSink.write``. Raises as ``ChangeSink.write`` does; then the checkpoint must not be committed, so no rows are put back.
+    ``log_versions``: per bucket, in the same order. ``ordinal``: this process's number in the checkpoint. ``block_format`` and
+    ``progress``: as in ``ChangeSink.write``. Raises as that does; then the checkpoint must not be committed, so no rows are put
+    back.
     """
     sifted = take_apart(portion, definition)
-    statuses = sink.write(instant, sifted.changes, log_versions, ordinal=ordinal, threads=THREADS, progress=progress)
+    statuses = sink.write(
+        instant,
+        sifted.changes,
+        log_versions,
+        ordinal=ordinal,
+        block_format=block_format,
+        threads=THREADS,
+        progress=progress,
+    )
     return FlushedPortion([_on_the_wire(status) for status in statuses], sifted.rest, sifted.beaten)
 
 

@@ -8,6 +8,7 @@ from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_proto.cluster.v1.table_pb2 import TableDefinition
 from headgate_runtime.definitions import definition_fields
 from headgate_tables.face.definition import Definition
+from headgate_tables.face.settings import BLOCK_FORMATS
 from headgate_tables.opening import define, open_folder, read_schema
 from headgate_tables.system import Ids
 from headgate_writer.attached import AttachedTable, Member, Membership
@@ -28,7 +29,13 @@ def read_membership(membership: wire.Membership, key_groups: int) -> Membership:
             f"and checkpoint {membership.checkpoint} has {len(members)} members"
         )
     return Membership(
-        membership.checkpoint, members, assignment, membership.slice_files, membership.slice_bytes, membership.intake_bytes
+        membership.checkpoint,
+        members,
+        assignment,
+        membership.slice_files,
+        membership.slice_bytes,
+        membership.intake_bytes,
+        BLOCK_FORMATS.get(membership.block_format, "parquet"),
     )
 
 

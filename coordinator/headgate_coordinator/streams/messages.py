@@ -101,15 +101,15 @@ def write_status(file: wire.FileStatus) -> WriteStatus:
     return WriteStatus(stat, DataFile(stat.path, file.size, file.sha256, file.stage))
 
 
-def order_of(to: OrderTarget, generation: int, order: instructions.Order) -> wire.TableOrder:
-    """Returns the message of an order."""
+def order_of(to: OrderTarget, generation: int, order: instructions.Order, block_format: str = "") -> wire.TableOrder:
+    """Returns the message of an order. ``block_format``: the table's setting, for the checkpoint that an order may begin."""
     message = wire.TableOrder(table=to.table, epoch=to.epoch, generation=generation)
     match order:
         case instructions.Attach(membership):
-            attach = wire.Attach(membership=_membership(membership), url=to.url, definition=to.definition, restored=to.restored)
-            message.attach.CopyFrom(attach)
+            begun = _membership(membership, block_format)
+            message.attach.CopyFrom(wire.Attach(membership=begun, url=to.url, definition=to.definition, restored=to.restored))
         case instructions.Barrier(number, following):
-            message.barrier.CopyFrom(wire.Barrier(checkpoint=number, next=_membership(following)))
+            message.barrier.CopyFrom(wire.Barrier(checkpoint=number, next=_membership(following, block_format)))
         case instructions.UseInstant(number, instant):
             message.instant.CopyFrom(wire.Instant(checkpoint=number, instant=instant))
         case instructions.Decided(number, queryable):
@@ -149,7 +149,7 @@ def refused(report: wire.TableReport, error: errors_pb2.Error) -> wire.TableOrde
     return wire.TableOrder(table=report.table, epoch=report.epoch, generation=report.generation, open_refused=answer)
 
 
-def _membership(membership: instructions.Membership) -> wire.Membership:
+def _membership(membership: instructions.Membership, block_format: str) -> wire.Membership:
     members: Sequence[wire.Member] = [wire.Member(process=process, address=address) for process, address in membership.members]
     share = membership.share
     return wire.Membership(
@@ -159,6 +159,7 @@ def _membership(membership: instructions.Membership) -> wire.Membership:
         slice_files=share.files,
         slice_bytes=share.nbytes,
         intake_bytes=membership.intake_bytes,
+        block_format=block_format,
     )
 
 

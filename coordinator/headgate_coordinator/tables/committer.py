@@ -50,7 +50,7 @@ class Committer:
 
     def __init__(self, table: Table, now_ms: Callable[[], int], report: Callable[[Event | CompactionEvent], None]) -> None:
         self.last_commit = LastCommit()
-        self.settings: Mapping[str, str] = {}
+        self.settings: Mapping[str, str] = _changed(table.settings)
         self.more_to_maintain = False
         self.maintenance_alarm: StandingAlarm | None = None
         self.outage = Outage()

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from headgate_tables.errors import OptionError
 from headgate_tables.face.row_order import CURVES, RowOrder
@@ -11,6 +11,9 @@ from headgate_tables.near_names import did_you_mean
 
 BlockFormat: TypeAlias = Literal["parquet", "avro", "auto"]
 """Of blocks of rows in log files."""
+BLOCK_FORMATS: Final[Mapping[str, BlockFormat]] = {"parquet": "parquet", "avro": "avro", "auto": "auto"}
+"""By the texts of the setting."""
+BLOCK_FORMAT = "hoodie.logfile.data.block.format"
 _MIB = 1 << 20
 _NAME = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 _TTL = re.compile("([1-9][0-9]{0,3})([hdw])")
@@ -277,11 +280,11 @@ SETTINGS: Mapping[str, Setting] = {
         "HILBERT keeps them nearer together",
     ),
     "block_format": Setting(
-        "hoodie.logfile.data.block.format",
-        _choice("parquet", "avro", "auto"),
-        "parquet, avro or auto: of rows in log files. avro: commits of few rows in many buckets take a fraction of the CPU, and rows "
-        "up to four times the bytes until they are compacted; auto: avro for blocks that are no larger so, parquet for others. "
-        "Tables with timestamps nested in other types stay parquet",
+        BLOCK_FORMAT,
+        BLOCK_FORMATS.__getitem__,
+        "parquet, avro or auto: how rows are stored in log files. avro: few rows in many buckets take a fraction of the CPU, and "
+        "up to four times the bytes until they are compacted; auto: avro where it is no larger; parquet always "
+        "where a timestamp is nested in another type",
     ),
 }
 

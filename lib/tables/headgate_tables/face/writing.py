@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from headgate_tables.arrow import Array, ChunkedArray
 from headgate_tables.face.files import WriteStatus
+from headgate_tables.face.settings import BlockFormat
 
 Column: TypeAlias = "Array | ChunkedArray"
 LoadMode: TypeAlias = Literal["into_empty", "insert_overwrite", "insert_overwrite_table", "delete_partition"]
@@ -66,6 +67,7 @@ class ChangeSink(Protocol):
         log_versions: Sequence[int],
         *,
         ordinal: int | None = None,
+        block_format: BlockFormat | None = None,
         threads: int = 1,
         progress: Callable[[], object] = lambda: None,
     ) -> list[WriteStatus]:
@@ -73,7 +75,7 @@ class ChangeSink(Protocol):
 
         Every row is written, each key's in the order of arrival. ``instant`` has been announced (rule P3). ``log_versions``: per
         ``Changes``, counting from 1 in the instant and bucket. ``ordinal``: this process's number in the instant's checkpoint.
-        ``threads``: for encoding. ``progress`` is called with each encoded file.
+        ``block_format``: of the rows. ``threads``: for encoding. ``progress`` is called with each encoded file.
 
         Raises RetryLater, OperatorNeeded, SyncFailedError; the instant must not be committed then (rule W1).
         """

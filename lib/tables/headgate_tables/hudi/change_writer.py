@@ -43,7 +43,7 @@ class ChangeWriter:
 
     ``process``: the random id of the process (rule RO8). ``ordinal``: its number among the processes that write under the same
     instant, 0 to 2**31 - 1; it keeps their rows' ``_hoodie_commit_seqno`` apart. ``layout``: what earlier writers have learnt of
-    the table's columns; this one adds to it. ``form``: of blocks of rows, the table's setting.
+    the table's columns; this one adds to it. ``block_format``: of rows, the table's setting.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class ChangeWriter:
         process: str,
         ordinal: int,
         layout: ParquetLayout | None = None,
-        form: BlockFormat = "parquet",
+        block_format: BlockFormat = "parquet",
     ) -> None:
         self._store = store
         self._definition = definition
@@ -63,7 +63,8 @@ class ChangeWriter:
         self._ordinal = ordinal
         self._layout = layout or layout_of(definition)
         self._avro = avro_schema(definition, meta_columns=True)
-        self._avro_blocks = AvroBlocks(definition.schema, form)
+        self._block_format = block_format
+        self._avro_blocks = AvroBlocks(definition.schema)
         self._rows_written = 0
 
     def write(
@@ -74,6 +75,7 @@ class ChangeWriter:
         *,
         file_ids: Sequence[str] | None = None,
         ordinal: int | None = None,
+        block_format: BlockFormat | None = None,
         threads: int = 1,
         progress: Callable[[], object] = lambda: None,
     ) -> list[WriteStatus]:
@@ -82,8 +84,8 @@ class ChangeWriter:
 
         ``instant`` has been announced (rule P3). ``log_versions``: per ``Changes``, counting from 1 in the instant and bucket; 0
         stands for a base file, in which there can be no delete. ``file_ids``: instead of those that the definition gives.
-        ``ordinal``: instead of the process's own, when it is another in this instant's checkpoint. ``threads``: for encoding.
-        ``progress`` is called with each file that is encoded, from any of the threads.
+        ``ordinal``: instead of the process's own, when it is another in this instant's checkpoint. ``block_format``: instead of
+        the writer's own. ``threads``: for encoding. ``progress`` is called with each encoded file, from any of the threads.
 
         Raises RetryLater, OperatorNeeded, SyncFailedError; the instant must not be committed then (rule W1).
         """
@@ -106,19 +108,16 @@ class ChangeWriter:
             progress()
             return encoded
 
-        each = list(zip(files, self._avro_first(files), strict=True))
+        each = list(zip(files, self._avro_first(files, block_format or self._block_format), strict=True))
         return write_files(self._store, instant, self._stage, encode_all(encode, each, rows=rows, threads=threads))
 
-    def _avro_first(self, files: Sequence[_File]) -> list[Blocks]:
+    def _avro_first(self, files: Sequence[_File], form: BlockFormat) -> list[Blocks]:
         """The blocks of each log file, encoded already where they are Avro; none for a base file, and where all are Parquet."""
-        if not self._avro_blocks.any:
+        if not self._avro_blocks.may_be_used(form):
             return [()] * len(files)
         blocks = [list(file.blocks(self._definition.ordering)) if file.version else [] for file in files]
-        upserts = [(of, at) for of in blocks for at, block in enumerate(of) if isinstance(block, BlockRows)]
-        made = self._avro_blocks.encode([of[at] for of, at in upserts])
-        for (of, at), content in zip(upserts, made, strict=True):
-            of[at] = content or of[at]
-        return blocks
+        made = iter(self._avro_blocks.encode([block for of in blocks for block in of if isinstance(block, BlockRows)], form))
+        return [[(next(made) or block) if isinstance(block, BlockRows) else block for block in of] for of in blocks]
 
     def _encode(self, file: _File, blocks: Blocks) -> NewFile:
         name, content = self._base_file(file) if file.version == 0 else self._log_file(file, blocks)

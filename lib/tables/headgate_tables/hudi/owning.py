@@ -93,7 +93,7 @@ class TableOwner(TableReader, TableServices):
         instant = log.begin()  # last: from here on the instant is open until something ends it
         epoch, process, form = log.state.epoch, self._opened.process, self.settings.block_format
         writer = ChangeWriter(
-            self._store, definition, epoch=epoch, process=process, ordinal=0, layout=self._parquet, form=form
+            self._store, definition, epoch=epoch, process=process, ordinal=0, layout=self._parquet, block_format=form
         )
         return Transaction(
             self._store, log, definition, self._groups, writer, instant, self._before_commit, self._after_commit, schema

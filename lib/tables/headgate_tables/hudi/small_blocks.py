@@ -17,6 +17,7 @@ import pyarrow.types as pat
 
 from headgate_tables.arrow import Array, ChunkedArray, Field
 from headgate_tables.face.settings import BlockFormat
+from headgate_tables.hudi.entries import one_array
 from headgate_tables.hudi.log.avro_encode import encode_rows
 from headgate_tables.hudi.log.writer import AvroRows
 from headgate_tables.hudi.schema.meta_columns import attach_meta, with_meta
@@ -24,8 +25,8 @@ from headgate_tables.hudi.schema.meta_columns import attach_meta, with_meta
 Counts: TypeAlias = npt.NDArray[np.int64]
 
 AVRO_BYTES_A_COLUMN = 256
-"""Up to so many bytes of Avro for each column, meta columns included, a block is no larger than in Parquet (20 rows of 17 columns,
-15 of 7, 50 of 47); above it Parquet packs better than Avro."""
+"""Up to so many bytes of Avro for each column, Hudi's included, a block is no larger than in Parquet (20 rows of 17 columns,
+15 of 7, 50 of 47); above it Parquet packs better."""
 FEWEST_BLOCKS = 2
 """One block alone takes as long either way."""
 _LEAST_ROW = 96
@@ -53,32 +54,29 @@ class BlockRows:
 
 
 class AvroBlocks:
-    """Decides for the blocks of one table. ``schema``: its columns; ``form``: the table's setting."""
+    """Decides for the blocks of one table. ``schema``: its columns. ``form``, of the methods: the table's setting."""
 
-    def __init__(self, schema: pa.Schema, form: BlockFormat) -> None:
+    def __init__(self, schema: pa.Schema) -> None:
         self._schema = with_meta(schema)
-        self._form: BlockFormat = form if avro_blocks_allowed(schema) else "parquet"
+        self._allowed = avro_blocks_allowed(schema)
         self._most_bytes = AVRO_BYTES_A_COLUMN * len(self._schema)
 
-    @property
-    def any(self) -> bool:
+    def may_be_used(self, form: BlockFormat) -> bool:
         """Whether any block may be Avro."""
-        return self._form != "parquet"
+        return self._allowed and form != "parquet"
 
-    def encode(self, blocks: Sequence[BlockRows]) -> list[AvroRows | None]:
+    def encode(self, blocks: Sequence[BlockRows], form: BlockFormat) -> list[AvroRows | None]:
         """For each block its rows in Avro, or None: it is to be written in Parquet. ``blocks``: those of one commit."""
         made: list[AvroRows | None] = [None] * len(blocks)
-        chosen = [at for at, block in enumerate(blocks) if self._may_be_small(block.rows.num_rows)]
-        if len(chosen) < FEWEST_BLOCKS and self._form == "auto":
+        forced = form == "avro"
+        chosen = [at for at, block in enumerate(blocks) if forced or block.rows.num_rows * _LEAST_ROW <= self._most_bytes]
+        if len(chosen) < FEWEST_BLOCKS and not forced:
             return made
         for batch in _batches(chosen, blocks):
             for at, content in zip(batch, _encoded([blocks[at] for at in batch], self._schema), strict=True):
-                if self._form == "avro" or content.rows.size <= self._most_bytes:
+                if forced or content.rows.size <= self._most_bytes:
                     made[at] = content
         return made
-
-    def _may_be_small(self, rows: int) -> bool:
-        return self._form == "avro" or (self._form == "auto" and rows * _LEAST_ROW <= self._most_bytes)
 
 
 def avro_blocks_allowed(schema: pa.Schema) -> bool:
@@ -112,15 +110,15 @@ def _batches(chosen: Sequence[int], blocks: Sequence[BlockRows]) -> Iterator[lis
 
 def _encoded(blocks: Sequence[BlockRows], schema: pa.Schema) -> list[AvroRows]:
     counts = np.array([block.rows.num_rows for block in blocks])
-    rows = pa.concat_tables([block.rows for block in blocks]).combine_chunks()
+    rows = pa.concat_tables([block.rows for block in blocks])
     sequence = pa.chunked_array([chunk for block in blocks for chunk in block.sequence.chunks], type=pa.string())
     columns = [
         _repeated([block.instant for block in blocks], counts),
-        _one_chunk(sequence),
+        one_array(sequence),
         pa.concat_arrays([block.keys for block in blocks]),
         _repeated([block.partition for block in blocks], counts),
         _repeated([block.file_name for block in blocks], counts),
-        *map(_one_chunk, rows.columns),
+        *map(one_array, rows.columns),
     ]
     encoded = encode_rows(columns, schema)
     bounds = itertools.pairwise([0, *np.cumsum(counts).tolist()])
@@ -133,10 +131,3 @@ def _repeated(values: Sequence[str], counts: Counts) -> Array:
     codes = np.repeat(np.array([distinct[value] for value in values], dtype=np.int32), counts)
     indices = pa.Array.from_buffers(pa.int32(), len(codes), [None, pa.py_buffer(codes.data)])
     return pa.DictionaryArray.from_arrays(indices, pa.array(list(distinct), pa.string()), safe=False)
-
-
-def _one_chunk(column: ChunkedArray) -> Array:
-    if column.num_chunks == 1:
-        return column.chunk(0)
-    made: Array = column.combine_chunks()
-    return made

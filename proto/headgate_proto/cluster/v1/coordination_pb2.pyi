@@ -895,6 +895,7 @@ class Membership(_message.Message):
     SLICE_FILES_FIELD_NUMBER: _builtins.int
     SLICE_BYTES_FIELD_NUMBER: _builtins.int
     INTAKE_BYTES_FIELD_NUMBER: _builtins.int
+    BLOCK_FORMAT_FIELD_NUMBER: _builtins.int
     checkpoint: _builtins.int
     slice_files: _builtins.int
     """Log files that the checkpoint may add to any one slice, including the one at its end; a writer that reaches the limit keeps rows
@@ -906,6 +907,8 @@ class Membership(_message.Message):
     """Arrow bytes that each ingest side takes from clients into the checkpoint. At the limit it asks for a checkpoint, and reads no
     client until the barrier; the batch that passes the limit is still taken. 0: not bounded.
     """
+    block_format: _builtins.str
+    """The table's setting `hoodie.logfile.data.block.format`, for the log files of the checkpoint. Empty: parquet."""
     @_builtins.property
     def members(self) -> _containers.RepeatedCompositeFieldContainer[Global___Member]: ...
     @_builtins.property
@@ -921,10 +924,11 @@ class Membership(_message.Message):
         slice_files: _builtins.int = ...,
         slice_bytes: _builtins.int = ...,
         intake_bytes: _builtins.int = ...,
+        block_format: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["assignment", b"assignment", "checkpoint", b"checkpoint", "intake_bytes", b"intake_bytes", "members", b"members", "slice_bytes", b"slice_bytes", "slice_files", b"slice_files"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["assignment", b"assignment", "block_format", b"block_format", "checkpoint", b"checkpoint", "intake_bytes", b"intake_bytes", "members", b"members", "slice_bytes", b"slice_bytes", "slice_files", b"slice_files"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

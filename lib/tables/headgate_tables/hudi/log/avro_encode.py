@@ -11,7 +11,7 @@ import pyarrow.types as pat
 
 from headgate_tables.arrow import Array, buffer_bytes, mask_array
 from headgate_tables.hudi.log.avro_binary import varint
-from headgate_tables.hudi.log.avro_pieces import Bytes, Ints, Mask, Pieces, offsets_of
+from headgate_tables.hudi.log.avro_pieces import Ints, Mask, Pieces, offsets_of
 from headgate_tables.hudi.schema.arrow_to_avro import decimal_size
 
 _GIVEN = np.full((1, 1), 2, dtype=np.uint8)
@@ -43,7 +43,7 @@ def encode_rows(columns: list[Array], schema: pa.Schema) -> EncodedRows:
     return EncodedRows(*pieces.joined(framed=True))
 
 
-def _add(pieces: Pieces, array: Array, kind: pa.DataType, present: Mask | None, *, nullable: bool) -> None:
+def _add(pieces: Pieces, array: Any, kind: pa.DataType, present: Mask | None, *, nullable: bool) -> None:
     """``present``: where the enclosing value is not null, bool[n]; None: everywhere."""
     valid = present
     if nullable:
@@ -57,7 +57,7 @@ def _add(pieces: Pieces, array: Array, kind: pa.DataType, present: Mask | None, 
     elif isinstance(kind, pa.ListType | pa.MapType):
         _add_list(pieces, array, kind, valid)
     elif isinstance(array, pa.DictionaryArray):
-        texts = [text.encode() for text in array.dictionary.to_pylist()]
+        texts = [str(text).encode() for text in array.dictionary.to_pylist()]
         each = pa.array([varint(len(text)) + text for text in texts], pa.binary()).take(array.indices)
         pieces.add_texts(each, np.diff(offsets_of(each)))
     elif pat.is_string(kind) or pat.is_binary(kind):

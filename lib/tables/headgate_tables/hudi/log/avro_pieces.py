@@ -1,7 +1,7 @@
 """What Avro rows are made of, put together for all rows at once.
 
-A row is a series of cells, bytes of which each row uses some (tags of unions, numbers, lengths), and of texts, whose bytes stand in
-Arrow's buffers already. Cells side by side are packed in one step, and a kernel of Arrow joins them with the texts, row by row.
+A row is a series of cells, bytes of which each row uses some (tags of unions, numbers, lengths), and of texts, whose bytes stand
+in Arrow's buffers already. Cells side by side are packed in one step, and a kernel of Arrow joins them with the texts row by row.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Bytes = npt.NDArray[np.uint8]
 Mask = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 Cells: TypeAlias = "tuple[Bytes, Mask | None]"
-"""uint8[width, rows]; and which of them each row uses, bool[width, rows] or bool[rows], None: all. One row stands for all rows."""
+"""uint8[width, rows], or [width, 1] for all rows; and which of them each row uses, bool[width, rows] or bool[rows], None: all."""
 
 _LENGTH_BYTES = 4
 _MOST_SHORT = (1 << 31) - 1
@@ -127,8 +127,8 @@ def bytes_of(texts: Array) -> tuple[pa.Buffer, Ints]:
 
 def offsets_of(array: Array) -> npt.NDArray[np.int32] | Ints:
     """Where each text, list or map begins in its array's values, and where the last one ends."""
-    kind = np.int64 if array.type == _LARGE else np.int32
-    found: npt.NDArray[np.int32] | Ints = np.frombuffer(buffer_bytes(array, 1), dtype=kind)
+    raw = buffer_bytes(array, 1)
+    found = np.frombuffer(raw, dtype=np.int64) if array.type == _LARGE else np.frombuffer(raw, dtype=np.int32)
     return found[array.offset : array.offset + len(array) + 1]
 
 

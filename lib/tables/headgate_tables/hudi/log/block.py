@@ -77,8 +77,8 @@ def encode_block(kind: BlockKind, headers: Mapping[HeaderKey, str], content: Seq
 
 
 def checksum(content: Sequence[BlockBytes]) -> str:
-    """What our blocks of Avro rows carry as BLOCK_IDENTIFIER, because Avro itself has no checksum: readers that look find a flipped
-    bit, as in Parquet's pages. Hudi has ignored the header since 1.0, and has none that is meant for this.
+    """What our blocks of Avro rows carry as BLOCK_IDENTIFIER, because Avro itself has no checksum: readers that look find a
+    flipped bit, as in Parquet's pages. Hudi has ignored the header since 1.0, and has none that is meant for this.
     """
     crc = 0
     for piece in content:
