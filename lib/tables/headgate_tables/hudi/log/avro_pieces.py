@@ -22,7 +22,7 @@ Cells: TypeAlias = "tuple[Bytes, Mask | None]"
 """uint8[width, rows], or [width, 1] for all rows; and which of them each row uses, bool[width, rows] or bool[rows], None: all."""
 
 _LENGTH_BYTES = 4
-_MOST_SHORT = (1 << 31) - 1
+MOST_SHORT = (1 << 31) - 1
 """Bytes of an Arrow array with 32-bit offsets, which are cheaper to make."""
 _NOTHING = pa.scalar(b"", pa.binary())
 _LARGE = pa.large_binary()
@@ -69,7 +69,7 @@ class Pieces:
             prefix = self._lengths.astype(">i4").view(np.uint8)
             parts.insert(0, _texts(np.arange(self.rows + 1, dtype=np.int32) * np.int32(_LENGTH_BYTES), prefix))
         total = int(self._lengths.sum()) + _LENGTH_BYTES * self.rows
-        if total > _MOST_SHORT or any(part.type == _LARGE for part in parts):
+        if total > MOST_SHORT or any(part.type == _LARGE for part in parts):
             parts = [pc.cast(part, _LARGE) for part in parts]
         nothing = _NOTHING if parts[0].type != _LARGE else _NOTHING.cast(_LARGE)
         return bytes_of(pc.binary_join_element_wise(*parts, nothing, null_handling="replace", null_replacement=b""))
