@@ -3,7 +3,7 @@
 import pytest
 
 from headgate_coordinator.core import events
-from headgate_coordinator.core.instructions import Refusal, Throttle
+from headgate_coordinator.core.instructions import Attach, Barrier, Membership, Refusal, Throttle
 from headgate_coordinator.core.tally import Tally
 from headgate_coordinator.streams.messages import MOST_TALLIES, OrderTarget, event_of, order_of
 from headgate_proto.api.v1 import errors_pb2
@@ -50,3 +50,9 @@ def test_every_report_of_the_contract_is_an_event_and_one_that_is_not_in_it_is_a
         assert event_of("p", report) is not None
     with pytest.raises(UnknownMessageError, match="a report of a writer about a table is unknown here"):
         event_of("p", wire.TableReport())
+
+
+def test_the_order_that_begins_a_checkpoint_says_how_its_blocks_are_written() -> None:
+    begun = Membership(8, (("a", "a:1"),), (0,))
+    assert order_of(TO, 1, Attach(begun), "avro").attach.membership.block_format == "avro"
+    assert order_of(TO, 1, Barrier(7, begun), "auto").barrier.next.block_format == "auto"

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_tables.face.writing import Changes
 from headgate_tables.hudi import sift
 from headgate_tables.hudi.change_writer import ChangeWriter
@@ -21,6 +22,7 @@ from headgate_tables.writing import BucketedRows
 from headgate_writer import batch_list
 from headgate_writer.buffers import CheckpointBuffer, Portion
 from headgate_writer.flushing import flush, take_apart
+from headgate_writer.orders import read_membership
 from headgate_writer.routing import RoutedRows
 from support.arrow_batches import routed
 from support.bucket_tables import ME, OwnedTable
@@ -181,3 +183,11 @@ def test_deletes_of_other_buckets_stay_out_of_a_flush_before_the_checkpoints_end
     found = written([*early.changes, *late.changes])
     assert len(found) == len(entries)
     assert set(found) == winners(entries, ordered=True)
+
+
+@pytest.mark.parametrize(
+    ("told", "followed"), [("avro", "avro"), ("auto", "auto"), ("", "parquet"), ("of later versions", "parquet")]
+)
+def test_a_checkpoint_is_flushed_in_the_format_that_its_membership_names(told: str, followed: str) -> None:
+    """An owner of another version may say nothing, or name what this writer does not know: everybody reads Parquet."""
+    assert read_membership(wire.Membership(checkpoint=1, block_format=told), 128).block_format == followed

@@ -76,11 +76,14 @@ def encode_block(kind: BlockKind, headers: Mapping[HeaderKey, str], content: Seq
     return [front, *content, footers + _I64.pack(body + len(MAGIC))]
 
 
-def checksum(content: Sequence[BlockBytes]) -> str:
+def checksum(headers: Mapping[HeaderKey, str], content: Sequence[BlockBytes]) -> str:
     """What our blocks of Avro rows carry as BLOCK_IDENTIFIER, because Avro itself has no checksum: readers that look find a
-    flipped bit, as in Parquet's pages. Hudi has ignored the header since 1.0, and has none that is meant for this.
+    flipped bit, as in Parquet's pages. It covers the other headers, too, as the rows mean what the schema says.
+
+    Hudi has ignored that header since 1.0, and has none that is meant for this.
     """
-    crc = 0
+    others = {key: text for key, text in sorted(headers.items()) if key is not HeaderKey.BLOCK_IDENTIFIER}
+    crc = zlib.crc32(_encode_map(others))
     for piece in content:
         crc = zlib.crc32(piece, crc)
     return f"{CHECKSUM}{crc:08x}"

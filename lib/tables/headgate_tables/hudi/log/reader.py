@@ -220,9 +220,9 @@ def _header(block: Block, key: HeaderKey, where: str) -> str:
 
 def _check_sum(block: RowsBlock) -> None:
     given = block.block.headers.get(HeaderKey.BLOCK_IDENTIFIER, "")
-    if given.startswith(CHECKSUM) and given != checksum([block.block.content]):
+    if given.startswith(CHECKSUM) and given != checksum(block.block.headers, [block.block.content]):
         raise CorruptFileError(
-            f"{block.where}: the bytes of an Avro block have changed since they were written",
+            f"{block.where}: the bytes of an Avro block are not those that were written",
             fix="Restore the file from a copy; verify() names every damaged file.",
         )
 

@@ -42,7 +42,7 @@ def encode_log_file(
             pieces += encode_block(BlockKind.PARQUET_DATA, headers, [parquet_rows.encode(content, layout)])
         elif isinstance(content, AvroRows):
             parts: list[BlockBytes] = [struct.pack(">ii", _AVRO_VERSION, content.count), content.rows]
-            pieces += encode_block(BlockKind.AVRO_DATA, {**headers, HeaderKey.BLOCK_IDENTIFIER: checksum(parts)}, parts)
+            pieces += encode_block(BlockKind.AVRO_DATA, headers | {HeaderKey.BLOCK_IDENTIFIER: checksum(headers, parts)}, parts)
         else:
             pieces += encode_block(BlockKind.DELETE, headers, [deletes.encode(*content)])
     return pieces

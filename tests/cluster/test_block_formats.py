@@ -1,0 +1,58 @@
+"""A running cluster writes the blocks that the table's setting asks for, from the next checkpoints on."""
+
+from pathlib import Path
+
+import pyarrow as pa
+
+from headgate import aio
+from headgate.maintenance import Maintenance
+from headgate_tables.hudi import open_table
+from headgate_tables.hudi.log.block import read_blocks
+from support.cluster import Cluster
+from support.processes import READY_S
+from support.readers import read_by_hudi_rs
+from support.table_files import data_files, instant_of
+
+FORMAT = "hoodie.logfile.data.block.format"
+
+
+def kinds_by_commit(path: Path) -> list[set[str]]:
+    found: dict[str, set[str]] = {}
+    for file in data_files(path):
+        kinds = {block.kind.name for block in read_blocks(pa.py_buffer(file.read_bytes()), file.name)}
+        found.setdefault(instant_of(file), set()).update(kinds)
+    return [found[instant] for instant in sorted(found)]
+
+
+async def test_writers_follow_the_setting_while_a_channel_is_open(tmp_path: Path) -> None:
+    """A checkpoint that is open already when the setting changes keeps its format."""
+    schema = pa.schema([("id", pa.string()), ("n", pa.int64())])
+    with Cluster(tmp_path / "cluster", writers=1) as cluster:
+        async with aio.connect(cluster.address, timeout=READY_S, wait=READY_S) as hg:
+            table = await hg.create_table("t", schema, key="id", buckets=4)
+            path = Path(table.info.url.removeprefix("file://"))
+            async with table.channel("c") as channel:
+                sent = 0
+
+                async def commit() -> None:
+                    nonlocal sent
+                    for _ in range(20):
+                        await channel.upsert([{"id": f"k{sent}", "n": sent}])
+                        sent += 1
+                    await channel.flush()
+
+                await commit()
+                epoch = open_table(table.info.url).epoch
+                formats = ("auto", "parquet", "avro")
+                for form in formats:
+                    await Maintenance(hg, "t").configure({FORMAT: form})
+                    for _ in range(3):
+                        await commit()
+            assert open_table(table.info.url).epoch == epoch, "no new owner was needed"
+        by_commit = kinds_by_commit(path)
+        assert by_commit[0] == {"PARQUET_DATA"}
+        for at, form in enumerate(formats):
+            assert by_commit[3 * at + 3] == {"PARQUET_DATA" if form == "parquet" else "AVRO_DATA"}, form
+        ids = sorted(f"k{n}" for n in range(sent))
+        assert sorted(read_by_hudi_rs(path)["id"].to_pylist()) == ids
+        assert sorted(open_table(table.info.url).scan(["id"]).to_table()["id"].to_pylist()) == ids
