@@ -29,7 +29,10 @@ class Entrant:
 
 def entrants(*, spark: bool) -> list[Entrant]:
     """Those whose environments are there."""
-    found = [Entrant(OURS, "bench.tables.contenders.headgate:Headgate", sys.executable)]
+    found = [
+        Entrant(name, f"bench.tables.contenders.headgate:{contender}", sys.executable)
+        for name, contender in ((OURS, "Headgate"), (f"{OURS}, avro", "HeadgateInAvro"), (f"{OURS}, auto", "HeadgateInEither"))
+    ]
     if python := os.environ.get("HEADGATE_PAIMON_PYTHON"):
         found.append(Entrant("PyPaimon", "bench.tables.contenders.paimon:Paimon", python))
     if spark:

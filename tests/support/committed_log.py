@@ -3,8 +3,8 @@
 Compactions are no part of it: what they write is merged from these blocks, which stay where they are until they are cleaned.
 Commits that were archived are: they are read from the timeline's history.
 
-Two readers that share nothing but the bytes: ``independent`` knows the format from its specification (fastavro for the metadata
-and the deletes, struct for the framing, DuckDB for Parquet), ``ours`` uses the library.
+Two readers that share nothing but the bytes: ``independent`` knows the format from its specification (fastavro for the metadata,
+the deletes and rows in Avro, struct for the framing, DuckDB for Parquet), ``ours`` uses the library.
 """
 
 import io
@@ -194,11 +194,13 @@ def _blocks(data: bytes, db: duckdb.DuckDBPyConnection) -> _Blocks:
         assert data[at : at + 6] == b"#HUDI#", f"no block at byte {at}"
         [size] = struct.unpack_from(">q", data, at + 6)
         _, kind = struct.unpack_from(">ii", data, at + 14)
-        position = _behind_headers(data, at + 22)
+        headers, position = _headers(data, at + 22)
         [length] = struct.unpack_from(">q", data, position)
         content = data[position + 8 : position + 8 + length]
         if kind == 5:
             found.append((False, _parquet(content, db)))
+        elif kind == 3:
+            found.append((False, _avro(content, headers[2])))
         elif kind == 1:
             found.append((True, _delete_list(content)))
         else:
@@ -207,13 +209,28 @@ def _blocks(data: bytes, db: duckdb.DuckDBPyConnection) -> _Blocks:
     return found
 
 
-def _behind_headers(data: bytes, at: int) -> int:
+def _headers(data: bytes, at: int) -> tuple[dict[int, bytes], int]:
+    """And the position behind them."""
     [count] = struct.unpack_from(">i", data, at)
+    found = {}
     at += 4
     for _ in range(count):
-        [length] = struct.unpack_from(">i", data, at + 4)
+        key, length = struct.unpack_from(">ii", data, at)
+        found[key] = data[at + 8 : at + 8 + length]
         at += 8 + length
-    return at
+    return found, at
+
+
+def _avro(content: bytes, schema: bytes) -> pa.Table:
+    version, count = struct.unpack_from(">ii", content)
+    assert version == 3
+    parsed, stream = fastavro.parse_schema(json.loads(schema)), io.BytesIO(content[8:])
+    rows: list[Any] = []
+    for _ in range(count):
+        [length] = struct.unpack(">i", stream.read(4))
+        rows.append(fastavro.schemaless_reader(io.BytesIO(stream.read(length)), parsed, None))
+    assert not stream.read()
+    return pa.Table.from_pylist(rows)
 
 
 def _parquet(content: bytes, db: duckdb.DuckDBPyConnection) -> pa.Table:

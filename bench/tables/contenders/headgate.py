@@ -14,11 +14,14 @@ class Headgate:
     """Holds one handle, as a writer does."""
 
     processes = ()
+    _block_format = "parquet"
 
     def __init__(self, folder: Path, schema: pa.Schema, *, partitioned: bool) -> None:
         self._url = f"file://{folder}"
         days = [PARTITION] if partitioned else []
         self._table = hudi.create_table(self._url, schema, record_key=KEY, partition_by=days, ordering=ORDERING, buckets=8)
+
+        self._table.configure({"hoodie.logfile.data.block.format": self._block_format})
 
     def prepare(self, rows: pa.Table) -> pa.Table:
         return rows
@@ -30,3 +33,15 @@ class Headgate:
         """By our reader, and by hudi-rs, which shares no code with it."""
         yield "headgate", hudi.open_table(self._url).scan().to_table()
         yield "hudi-rs", pa.Table.from_batches(HudiTable(self._url).read(HudiReadOptions(projection=self._table.schema.names)))
+
+
+class HeadgateInAvro(Headgate):
+    """With log blocks of Avro rows."""
+
+    _block_format = "avro"
+
+
+class HeadgateInEither(Headgate):
+    """With log blocks of Avro rows where these are no larger."""
+
+    _block_format = "auto"

@@ -79,9 +79,6 @@ class Pieces:
         if not self._numbers:
             return []
         numbers = np.stack(self._numbers)
-        for row, given in zip(numbers, self._given, strict=True):
-            if given is not None:
-                row *= given  # what stands where nothing is would make the others wider
         rest = ((numbers << 1) ^ (numbers >> 63)).view(np.uint64)
         widths = [max(1, -(-top.bit_length() // 7)) for top in rest.max(axis=1, initial=0).tolist()]
         cells = np.empty((max(widths), *rest.shape), dtype=np.uint8)

@@ -82,7 +82,7 @@ def checksum(headers: Mapping[HeaderKey, str], content: Sequence[BlockBytes]) ->
 
     Hudi has ignored that header since 1.0, and has none that is meant for this.
     """
-    others = {key: text for key, text in sorted(headers.items()) if key is not HeaderKey.BLOCK_IDENTIFIER}
+    others: dict[HeaderKey, str] = {key: text for key, text in sorted(headers.items()) if key is not HeaderKey.BLOCK_IDENTIFIER}
     crc = zlib.crc32(_encode_map(others))
     for piece in content:
         crc = zlib.crc32(piece, crc)
