@@ -60,6 +60,16 @@ def test_each_block_gives_its_own_rows_in_any_order_and_of_any_columns(monkeypat
             assert blocks[number].read(columns).equals(whole.select(names)), (columns, number)
 
 
+def test_a_block_whose_schema_only_names_a_column_otherwise_keeps_its_names() -> None:
+    """The bytes of the rows fit either schema."""
+    other = pa.schema([("id", pa.string()), ("m", pa.timestamp("us", tz="UTC"))])
+    renamed = pa.table([rows_of(3)["id"], rows_of(3)["n"].cast(other.field("m").type)], schema=other)
+    tables = [rows_of(1), rows_of(2), renamed, renamed, rows_of(4)]
+    blocks = shared(blocks_of([content_of(each) for each in tables], [each.schema for each in tables]))
+    for block, whole in zip(blocks, tables, strict=True):
+        assert block.read().equals(whole)
+
+
 def test_blocks_in_order_are_decoded_once_for_each_set_of_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     decoded: list[int] = []
     right = together.decode_together
