@@ -286,16 +286,15 @@ class BucketSide:
         ordinal, block_format = current.membership.index(self._process) or 0, current.membership.block_format
         versions = current.buffer.files[portion.codes].tolist()
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(
-            self._executor,
-            lambda: flush(
-                self._sink,
-                self._attached.definition,
-                current.instant,
-                portion,
-                versions,
-                ordinal=ordinal,
-                block_format=block_format,
-                progress=partial(loop.call_soon_threadsafe, self._progress.report_progress, checkpoint),
-            ),
+        work = partial(
+            flush,
+            self._sink,
+            self._attached.definition,
+            current.instant,
+            portion,
+            versions,
+            ordinal=ordinal,
+            block_format=block_format,
+            progress=partial(loop.call_soon_threadsafe, self._progress.report_progress, checkpoint),
         )
+        return await loop.run_in_executor(self._executor, work)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +19,7 @@ _END = np.zeros((1, 1), dtype=np.uint8)
 
 
 @dataclass(frozen=True, slots=True)
-class EncodedRows:
+class RowBytes:
     """Rows one after the other, each with its length in four bytes in front. Row i begins at ``offsets[i]``, int64[n + 1]."""
 
     content: pa.Buffer
@@ -32,7 +31,7 @@ class EncodedRows:
         return self.content.slice(first, end - first)
 
 
-def encode_rows(columns: list[Array], schema: pa.Schema) -> EncodedRows:
+def encode_rows(columns: list[Array], schema: pa.Schema) -> RowBytes:
     """Rows of canonical ``columns`` as ``arrow_to_avro.avro_schema`` describes ``schema``, byte for byte what fastavro writes.
 
     A column of text may be a dictionary array without nulls and of few values. Memory: about three times the result.
@@ -40,21 +39,21 @@ def encode_rows(columns: list[Array], schema: pa.Schema) -> EncodedRows:
     pieces = Pieces(len(columns[0]))
     for column, field in zip(columns, schema, strict=True):
         _add(pieces, column, field.type, None, nullable=field.nullable)
-    return EncodedRows(*pieces.joined(framed=True))
+    return RowBytes(*pieces.joined(framed=True))
 
 
-def _add(pieces: Pieces, array: Any, kind: pa.DataType, present: Mask | None, *, nullable: bool) -> None:
+def _add(pieces: Pieces, array: Array, kind: pa.DataType, present: Mask | None, *, nullable: bool) -> None:
     """``present``: where the enclosing value is not null, bool[n]; None: everywhere."""
     valid = present
     if nullable:
         if array.null_count:
             valid = array.is_valid().to_numpy(zero_copy_only=False)
         pieces.add_cells(_GIVEN if valid is None else (valid.view(np.uint8) * np.uint8(2))[None, :], present)
-    if isinstance(kind, pa.StructType):
+    if isinstance(array, pa.StructArray) and isinstance(kind, pa.StructType):
         for i, child in enumerate(array.flatten()):  # which passes the struct's nulls down
             field = kind.field(i)
             _add(pieces, child, field.type, valid, nullable=field.nullable)
-    elif isinstance(kind, pa.ListType | pa.MapType):
+    elif isinstance(array, pa.ListArray | pa.MapArray):
         _add_list(pieces, array, kind, valid)
     elif isinstance(array, pa.DictionaryArray):
         texts = [str(text).encode() for text in array.dictionary.to_pylist()]
@@ -87,11 +86,11 @@ def _add_fixed(pieces: Pieces, array: Array, kind: pa.DataType, valid: Mask | No
         pieces.add_numbers(values.view(np.int32 if width == 4 else np.int64).astype(np.int64, copy=False), valid)
 
 
-def _add_list(pieces: Pieces, array: Any, kind: pa.ListType[Any] | pa.MapType[Any, Any, Any], valid: Mask | None) -> None:
+def _add_list(pieces: Pieces, array: Array, kind: pa.DataType, valid: Mask | None) -> None:
     """The number of items, these, and an end; an empty list is its end alone."""
     starts = offsets_of(array)
     first = int(starts[0])
-    content, offsets = _items(array.values.slice(first, int(starts[-1]) - first), kind).joined(framed=False)
+    content, offsets = _items(array, kind, first, int(starts[-1])).joined(framed=False)
     counts = np.diff(starts).astype(np.int64)
     given: Mask = counts > 0 if valid is None else valid & (counts > 0)
     bounds = offsets[starts - first]
@@ -101,12 +100,13 @@ def _add_list(pieces: Pieces, array: Any, kind: pa.ListType[Any] | pa.MapType[An
     pieces.add_cells(_END, valid)
 
 
-def _items(values: Any, kind: pa.ListType[Any] | pa.MapType[Any, Any, Any]) -> Pieces:
-    items = Pieces(len(values))
-    if isinstance(kind, pa.MapType):
-        keys, given = values.flatten()
-        _add(items, keys, kind.key_type, None, nullable=False)
-        _add(items, given, kind.item_field.type, None, nullable=kind.item_field.nullable)
-    else:
-        _add(items, values, kind.value_field.type, None, nullable=kind.value_field.nullable)
+def _items(array: Array, kind: pa.DataType, first: int, end: int) -> Pieces:
+    """Of a list or map array, the items number ``first`` to ``end`` of all that it keeps."""
+    items = Pieces(end - first)
+    if isinstance(array, pa.MapArray) and isinstance(kind, pa.MapType):
+        _add(items, array.keys.slice(first, end - first), kind.key_type, None, nullable=False)
+        _add(items, array.items.slice(first, end - first), kind.item_type, None, nullable=kind.item_field.nullable)
+    elif isinstance(array, pa.ListArray) and isinstance(kind, pa.ListType):
+        field = kind.value_field
+        _add(items, array.values.slice(first, end - first), field.type, None, nullable=field.nullable)
     return items

@@ -28,7 +28,9 @@ def _is_small(block: RowsBlock) -> bool:
 
 
 class _Groups:
-    """The groups of one slice. What was decoded last is kept: whoever reads the blocks in order decodes each group once."""
+    """The groups of one slice. What was decoded last is kept: a reader that goes through the blocks in order decodes each group
+    once.
+    """
 
     def __init__(self) -> None:
         self._contents: list[list[pa.Buffer]] = []
