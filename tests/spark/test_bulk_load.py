@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from headgate_spark import bulk_insert, loading
+from headgate_spark.scans import ReadBy
 from headgate_spark.spread import TASK, numbers_of_tasks, task_of
 from headgate_tables import hudi
 from headgate_tables.errors import NullKeyError, SchemaError, TransactionError
@@ -25,9 +26,10 @@ def source(tmp_path: Path) -> str:
     return write(tmp_path / "rows.parquet", ROWS)
 
 
-def test_loaded_rows_are_read_alike_by_all_and_take_upserts(spark: Any, tmp_path: Path, source: str) -> None:
+@pytest.mark.parametrize("read_by", ["arrow", "spark"])
+def test_loaded_rows_are_read_alike_by_all_and_take_upserts(spark: Any, tmp_path: Path, source: str, read_by: ReadBy) -> None:
     url = new_table(tmp_path / "t")
-    loaded = bulk_insert(spark.read.parquet(source), url, tasks=3)
+    loaded = bulk_insert(spark.read.parquet(source), url, tasks=3, read_by=read_by)
     assert (loaded.upserted, loaded.superseded) == (expected(ROWS).num_rows, len(ROWS) - expected(ROWS).num_rows)
     assert loaded.files == 6
     assert_all_agree(spark, tmp_path / "t", expected(ROWS))
@@ -41,13 +43,21 @@ def test_loaded_rows_are_read_alike_by_all_and_take_upserts(spark: Any, tmp_path
     assert_same_rows(read_by_us(tmp_path / "t"), expected(ROWS, more), "our reader")
 
 
-@pytest.mark.parametrize("fault", [spark_faults.FailsOnce, spark_faults.DiesOnce, spark_faults.RunsTwice])
+@pytest.mark.parametrize(
+    ("fault", "read_by"),
+    [
+        (spark_faults.FailsOnce, "arrow"),
+        (spark_faults.DiesOnce, "arrow"),
+        (spark_faults.RunsTwice, "arrow"),
+        (spark_faults.RunsTwice, "spark"),
+    ],
+)
 def test_a_task_that_runs_again_changes_nothing(
-    spark: Any, tmp_path: Path, source: str, monkeypatch: pytest.MonkeyPatch, fault: type
+    spark: Any, tmp_path: Path, source: str, monkeypatch: pytest.MonkeyPatch, fault: type, read_by: ReadBy
 ) -> None:
     monkeypatch.setattr(loading, "Writing", fault)
     url = new_table(tmp_path / "t")
-    loaded = bulk_insert(spark.read.parquet(source), url, tasks=2)
+    loaded = bulk_insert(spark.read.parquet(source), url, tasks=2, read_by=read_by)
     assert_all_agree(spark, tmp_path / "t", expected(ROWS))
     with hudi.open_table(url) as table:
         assert not table.verify().findings

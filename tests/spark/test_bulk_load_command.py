@@ -29,7 +29,7 @@ def test_a_load_is_planned_shown_as_its_tasks_end_and_then_counted(
     arguments = ["bulk-load", source, "--table", url, "--tasks", "3"]
     code, events, _ = headgate(*arguments, "--plan-only")
     size = Path(source).stat().st_size
-    planned = {"event": "planned", "files": 1, "bytes": size, "tasks": 3, "replaced": 0}
+    planned = {"event": "planned", "files": 1, "bytes": size, "tasks": 3, "replaced": 0, "read_by": "arrow", "why": ""}
     assert (code, events) == (ExitCode.OK, {"planned": [planned]})
     assert hudi.open_table(url).commits() == []
     code, events, _ = headgate(*arguments)
@@ -66,12 +66,26 @@ def test_a_mode_says_what_it_replaces_and_replaces_it(headgate: Any, tmp_path: P
     assert_same_rows(read_by_us(tmp_path / "t"), expected(new), "our reader")
     changes = [*({**each, "ts": number % 2 * 5 - 1} for number, each in enumerate(new)), *ROWS[:50]]
     upsert = ["bulk-load", write(tmp_path / "changes.parquet", changes), "--table", url, "--mode", "upsert", "--tasks", "2"]
-    planned = {"event": "planned", "files": 1, "bytes": (tmp_path / "changes.parquet").stat().st_size, "tasks": 2, "replaced": 0}
+    size = (tmp_path / "changes.parquet").stat().st_size
+    planned = {"event": "planned", "files": 1, "bytes": size, "tasks": 2, "replaced": 0, "read_by": "arrow", "why": ""}
     code, events, _ = headgate(*upsert, "--plan-only")
     assert (code, events) == (ExitCode.OK, {"planned": [planned]})
     code, events, _ = headgate(*upsert)
     assert (code, events["loaded"][0]["replaced"]) == (ExitCode.OK, 0)
     assert_same_rows(read_by_us(tmp_path / "t"), expected(new, changes), "our reader")
+
+
+def test_the_plan_says_why_spark_reads_and_an_option_makes_it(headgate: Any, tmp_path: Path, source: str) -> None:
+    url = new_table(tmp_path / "t")
+    arguments = ["bulk-load", source, "--table", url, "--plan-only"]
+    for options, why in ((["--read-by", "spark"], "it was asked for"), (["--option", "mergeSchema=true"], "mergeschema")):
+        code, events, _ = headgate(*arguments, *options)
+        assert (code, events["planned"][0]["read_by"]) == (ExitCode.OK, "spark")
+        assert why in events["planned"][0]["why"]
+    code, _, error = headgate(*arguments, "--option", "mergeSchema=true", "--read-by", "arrow")
+    assert (code, error["kind"]) == (ExitCode.FIX_CALL, "OptionError")
+    assert "mergeschema" in error["message"]
+    assert "--read-by spark" in error["fix"]
 
 
 COLUMNS = "id,part,ts,v\n"

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 
 from headgate_spark.loading import run_load
 from headgate_spark.progress import Written
+from headgate_spark.scans import ReadBy
 from headgate_tables.errors import OptionError
 from headgate_tables.face.owner import Table
 from headgate_tables.face.results import CommitResult
@@ -26,6 +27,7 @@ def bulk_insert(
     tasks: int | None = None,
     storage_options: Mapping[str, str] | None = None,
     progress: Callable[[Written], object] | None = None,
+    read_by: ReadBy = "auto",
 ) -> CommitResult:
     """Writes all rows of ``df``, which has the table's columns, in one commit; durable and visible when this returns.
 
@@ -38,6 +40,12 @@ def bulk_insert(
     buckets enough. ``progress`` is called from another thread with the sums of all finished tasks, whenever one has ended; not
     through Spark Connect.
 
+    ``read_by``: where ``df`` is Parquet files as they are (``spark.read.parquet(…)`` and no more), tasks read these by Arrow,
+    which takes half of the CPU, if that gives the same rows and they reach the files: those of this machine, and of the service
+    that has the table, with the table's settings. Spark reads all else: ``plan_bulk_insert`` says who, and why. "spark" lets
+    Spark read in any case; "arrow" raises OptionError where "auto" would let it, but for files in another service than the
+    table, which are then read with what the environment says.
+
     A driver that dies leaves nothing visible and blocks nobody: run the load again. Tasks may fail, or run twice, as long as
     ``df`` gives the same rows each time. Raises TablesError; a task's too arrives as what it was.
     """
@@ -46,8 +54,10 @@ def bulk_insert(
         raise OptionError(f"mode={mode!r}", fix=f"Use one of {', '.join(_MODES)}.{other}")
     if isinstance(table, str):
         with open_table(table, storage_options=storage_options) as opened:
-            return bulk_insert(df, opened, mode=mode, tasks=tasks, storage_options=storage_options, progress=progress)
-    return run_load(df, table, mode, tasks=tasks, storage_options=storage_options, progress=progress)
+            return bulk_insert(
+                df, opened, mode=mode, tasks=tasks, storage_options=storage_options, progress=progress, read_by=read_by
+            )
+    return run_load(df, table, mode, tasks=tasks, storage_options=storage_options, progress=progress, read_by=read_by)
 
 
 def delete_partitions(

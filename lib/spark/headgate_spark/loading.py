@@ -7,20 +7,30 @@ itself and returns what it has written. Spark may run a task twice: names are fi
 from __future__ import annotations
 
 import dataclasses
+import pickle
 from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import IntegerType, StructField, StructType
 
-from headgate_spark.planning import Load, columns_of, definition_of, number_of_tasks
+from headgate_spark.packing import PACKED, PIECES_AT_ONCE
+from headgate_spark.planning import Load, definition_of, kept_columns, number_of_tasks
 from headgate_spark.progress import Listener, Written, accumulator_of
+from headgate_spark.scans import ReadBy, reading_of
+from headgate_spark.source_files import Group, SourceRows, shares_of
 from headgate_spark.spread import TASK, numbers_of_tasks
-from headgate_spark.tasks import REPORT, Placing, Report, Writing, collected
+from headgate_spark.tasks import REPORT, Packing, Placing, Report, Writing, collected
+from headgate_spark.types import arrow_schema_of
 from headgate_tables.errors import CorruptFileError, OptionError
 from headgate_tables.face.log import Channels
 from headgate_tables.face.owner import Table
 from headgate_tables.face.results import CommitResult
 from headgate_tables.system import System
+
+_MOST_SHARE: Final = 128 << 20
+_LEAST_SHARE: Final = 4 << 20
+"""Bytes of files that a task reads, as far as row groups allow it."""
 
 
 def run_load(
@@ -33,6 +43,7 @@ def run_load(
     progress: Callable[[Written], object] | None,
     channels: Channels | None = None,
     counted: int | None = None,
+    read_by: ReadBy = "auto",
 ) -> CommitResult:
     """Writes the rows in one commit. ``channels``: records that change with it, also when there is no row. ``counted``: the rows
     that ``df`` had before; with another number nothing is committed.
@@ -41,7 +52,8 @@ def run_load(
     """
     epoch = table.own()
     definition = definition_of(table)
-    columns = columns_of(df, definition, deletes=load == "delete")
+    columns = kept_columns(df, definition, load)
+    reading = reading_of(df, arrow_schema_of(columns), table.url, storage_options, read_by)
     count = number_of_tasks(df, definition, tasks)
     listener = Listener(progress)
     with table.transaction() as transaction:
@@ -60,9 +72,14 @@ def run_load(
             settings=table.settings.to_texts(),
             load=load,
             accumulator=accumulator_of(df.sparkSession, listener) if progress is not None else None,
+            packed=reading.groups is not None,
         )
         placing = Placing(definition, numbers_of_tasks(df.sparkSession, count), load == "delete")
-        report = _run(df, columns, placing, writing, count)
+        if reading.groups is None:
+            rows = _rows_by_spark(df, columns, placing)
+        else:
+            rows = _rows_by_arrow(df, SourceRows(arrow_schema_of(columns), table.url, storage_options), placing, reading.groups)
+        report = _run(rows, writing, count)
         for at, why in transaction.find_false(report.statuses).items():
             raise CorruptFileError(
                 f"a task reported {report.statuses[at].stat.path} wrongly: {why}",
@@ -85,9 +102,20 @@ def _check_count(report: Report, counted: int | None) -> None:
         )
 
 
-def _run(df: DataFrame, columns: Sequence[str], placing: Placing, writing: Writing, count: int) -> Report:
+def _rows_by_spark(df: DataFrame, columns: StructType, placing: Placing) -> DataFrame:
+    placed = StructType([*columns.fields, StructField(TASK, IntegerType(), nullable=False)])
+    return df.select(*(f"`{name}`" for name in columns.names)).mapInArrow(placing.place, placed)
+
+
+def _rows_by_arrow(df: DataFrame, source: SourceRows, placing: Placing, groups: Sequence[Group]) -> DataFrame:
+    """In pieces. The session is one of its own, so that this setting is no other query's."""
+    session = df.sparkSession.newSession()
+    session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(PIECES_AT_ONCE))
+    each = sum(group.bytes for group in groups) // session.sparkContext.defaultParallelism
+    shares = [pickle.dumps(share) for share in shares_of(groups, min(max(each, _LEAST_SHARE), _MOST_SHARE))]
+    return session.range(0, len(shares), 1, max(1, len(shares))).mapInArrow(Packing(source, placing, shares).pack, PACKED)
+
+
+def _run(rows: DataFrame, writing: Writing, count: int) -> Report:
     """The job. Raises the TablesError of a task as such."""
-    kept = StructType([df.schema[name] for name in columns])
-    placed = StructType([*kept.fields, StructField(TASK, IntegerType(), nullable=False)])
-    rows = df.select(*(f"`{name}`" for name in kept.names)).mapInArrow(placing.place, placed)
     return collected(rows.repartition(count, TASK).mapInArrow(writing.write, REPORT))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
 
+from headgate_spark.scans import ReadBy, reading_of
 from headgate_spark.types import arrow_schema_of
 from headgate_tables.errors import OptionError, UnsupportedTableError
 from headgate_tables.face.definition import Definition
@@ -23,27 +26,44 @@ Load: TypeAlias = LoadMode | Literal["upsert", "delete"]
 class LoadPlan:
     """``files`` to be read, with the ``bytes`` that Spark takes them for: exact where a DataFrame is files as they are, None
     through Spark Connect. ``tasks`` write, and each keeps its share of the rows in memory. ``replaced``: file groups that leave
-    the table, None where the rows decide that.
+    the table, None where the rows decide that. ``read_by``: who reads the files; ``why``: the reason when it is Spark.
     """
 
     files: int
     bytes: int | None
     tasks: int
     replaced: int | None
+    read_by: Literal["arrow", "spark"]
+    why: str
 
 
-def plan_bulk_insert(df: DataFrame, table: Table, *, mode: LoadMode = "into_empty", tasks: int | None = None) -> LoadPlan:
+def plan_bulk_insert(
+    df: DataFrame,
+    table: Table,
+    *,
+    mode: LoadMode = "into_empty",
+    tasks: int | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    read_by: ReadBy = "auto",
+) -> LoadPlan:
     """What ``bulk_insert`` with these arguments would do. Writes nothing, and takes no table over.
 
     Raises what a load raises before its job: SchemaError, OptionError, TransactionError for a table that the mode does not fit.
     """
-    return plan_load(df, table, mode, tasks)
+    return plan_load(df, table, mode, tasks, storage_options, read_by)
 
 
-def plan_load(df: DataFrame, table: Table, load: Load, tasks: int | None) -> LoadPlan:
+def plan_load(
+    df: DataFrame,
+    table: Table,
+    load: Load,
+    tasks: int | None,
+    storage_options: Mapping[str, str] | None,
+    read_by: ReadBy,
+) -> LoadPlan:
     """``plan_bulk_insert`` for any load."""
     definition = definition_of(table)
-    columns_of(df, definition, deletes=load == "delete")
+    columns = kept_columns(df, definition, load)
     match load:
         case "upsert" | "delete":
             replaced: int | None = 0
@@ -51,7 +71,9 @@ def plan_load(df: DataFrame, table: Table, load: Load, tasks: int | None) -> Loa
             table.check_bulk_load(load)
             groups = {"into_empty": 0, "insert_overwrite": None}
             replaced = groups[load] if load in groups else len(table.file_groups())
-    return LoadPlan(len(df.inputFiles()), _bytes_of(df), number_of_tasks(df, definition, tasks), replaced)
+    reading = reading_of(df, arrow_schema_of(columns), table.url, storage_options, read_by)
+    count = number_of_tasks(df, definition, tasks)
+    return LoadPlan(len(df.inputFiles()), _bytes_of(df), count, replaced, reading.by, reading.why)
 
 
 def definition_of(table: Table) -> Definition:
@@ -61,14 +83,13 @@ def definition_of(table: Table) -> Definition:
     return table.definition
 
 
-def columns_of(df: DataFrame, definition: Definition, *, deletes: bool = False) -> list[str]:
-    """The columns that tasks get: the table's; of ``deletes`` those of record key, partition and ordering. Raises SchemaError for
+def kept_columns(df: DataFrame, definition: Definition, load: Load) -> StructType:
+    """The columns that tasks get: the table's; of deletes those of record key, partition and ordering. Raises SchemaError for
     a DataFrame that does not have them: each task would find out by itself.
     """
     rows = arrow_schema_of(df.schema).empty_table()
-    if not deletes:
-        return conform(rows, definition).column_names
-    return place_deletes(rows, definition).rows.column_names
+    kept = place_deletes(rows, definition).rows if load == "delete" else conform(rows, definition)
+    return StructType([df.schema[name] for name in kept.column_names])
 
 
 def number_of_tasks(df: DataFrame, definition: Definition, tasks: int | None) -> int:

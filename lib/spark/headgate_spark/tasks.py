@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -12,8 +13,10 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
 from headgate_spark.carried import carried_by, carrying
+from headgate_spark.packing import Numbers, Packer, unpacked
 from headgate_spark.planning import Load
 from headgate_spark.progress import LoadAccumulator, Written
+from headgate_spark.source_files import SourceRows
 from headgate_spark.spread import TASK, task_of
 from headgate_tables.face.definition import Definition
 from headgate_tables.face.files import WriteStat, WriteStatus
@@ -46,20 +49,43 @@ class Placing:
         with carrying():
             for batch in batches:
                 if batch.num_rows:
-                    yield batch.append_column(TASK, self._numbers(batch))
+                    yield batch.append_column(TASK, pa.array(self.placed(batch)[1], pa.int32()))
 
-    def _numbers(self, batch: pa.RecordBatch) -> pa.Array[pa.Int32Scalar]:
+    def placed(self, batch: pa.RecordBatch) -> tuple[pa.Table, Numbers]:
+        """The rows as the table has them, and int32[n], of the task of each. Raises FixCall errors."""
         rows = pa.Table.from_batches([batch])
         placed = place_deletes(rows, self.definition) if self.deletes else place(rows, None, self.definition)
         tasks = len(self.numbers)
         numbers = [self.numbers[task_of(partition, bucket, tasks)] for partition, bucket in placed.groups]
-        return pa.array(np.array(numbers, np.int32)[placed.group], pa.int32())
+        found: Numbers = np.array(numbers, np.int32)[placed.group]
+        return placed.rows, found
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """Reads row groups, and packs their rows for the tasks that write them. ``shares``: a list of ``Group`` for each task,
+    pickled, so that a task unpickles its own alone.
+    """
+
+    source: SourceRows
+    placing: Placing
+    shares: Sequence[bytes]
+
+    def pack(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Positions in ``shares`` in, batches of ``PACKED`` out."""
+        with carrying():
+            packer = Packer(len(self.placing.numbers))
+            wanted = (int(number) for batch in numbers for number in batch.column(0).to_numpy())
+            for number in wanted:
+                for batch in self.source.read(pickle.loads(self.shares[number])):  # noqa: S301 - comes as this object does
+                    yield from packer.add(*self.placing.placed(batch))
+            yield from packer.end()
 
 
 @dataclass(frozen=True, slots=True)
 class Writing:
     """Writes the files of a task's groups. ``process``: names the folder where they wait on a local disk; ``settings``: texts by
-    key; ``accumulator``: gets what the task has written.
+    key; ``accumulator``: gets what the task has written; ``packed``: rows come in pieces.
     """
 
     url: str
@@ -71,11 +97,13 @@ class Writing:
     settings: Mapping[str, str]
     load: Load
     accumulator: LoadAccumulator | None = None
+    packed: bool = False
 
     def write(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """All rows of the task's groups in, one ``REPORT`` out."""
         with carrying():
-            pieces = [batch.drop_columns([TASK]) for batch in batches if batch.num_rows]
+            given = unpacked(batches) if self.packed else (batch.drop_columns([TASK]) for batch in batches)
+            pieces = [batch for batch in given if batch.num_rows]
             if not pieces:
                 self._count(())
                 return

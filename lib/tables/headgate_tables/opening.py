@@ -10,6 +10,7 @@ from headgate_tables.face.operation import Operation
 from headgate_tables.face.owner import Table
 from headgate_tables.hudi.definition import Definition as HudiDefinition
 from headgate_tables.hudi.definition_values import read_schema
+from headgate_tables.hudi.log.reader import PARQUET_ERRORS, open_parquet
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.schema.avro_to_arrow import arrow_schema as columns_of_avro
 from headgate_tables.hudi.services.compaction.task import SliceCompaction
@@ -20,6 +21,7 @@ from headgate_tables.system import Ids
 
 __all__ = [
     "DEFAULT_TABLE_VERSION",
+    "PARQUET_ERRORS",
     "as_hudi",
     "columns_of_avro",
     "compaction_task",
@@ -27,6 +29,7 @@ __all__ = [
     "define",
     "finish_drop",
     "open_folder",
+    "open_parquet",
     "open_table",
     "read_schema",
 ]
