@@ -85,7 +85,7 @@ def test_the_plan_says_why_spark_reads_and_an_option_makes_it(headgate: Any, tmp
     code, _, error = headgate(*arguments, "--option", "mergeSchema=true", "--read-by", "arrow")
     assert (code, error["kind"]) == (ExitCode.FIX_CALL, "OptionError")
     assert "mergeschema" in error["message"]
-    assert "--read-by spark" in error["fix"]
+    assert "`spark`" in error["fix"]
 
 
 COLUMNS = "id,part,ts,v\n"

@@ -167,7 +167,7 @@ def test_spark_reads_what_is_more_than_a_scan_or_has_settings_that_change_it(spa
         spark.conf.unset("spark.sql.files.ignoreCorruptFiles")
     with pytest.raises(OptionError, match="more than a scan") as error:
         bulk_insert(frame.where("ts > 3"), url, read_by="arrow")
-    assert "read_by='spark'" in error.value.fix
+    assert "`spark`" in error.value.fix
 
 
 def test_ancient_days_are_read_where_spark_says_what_they_are(spark: Any, tmp_path: Path) -> None:

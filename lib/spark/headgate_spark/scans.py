@@ -50,9 +50,7 @@ def reading_of(
         return Reading(None, "it was asked for")
     found = _found(df, schema, table, storage_options, forced=read_by == "arrow")
     if read_by == "arrow" and found.groups is None:
-        raise OptionError(
-            f"rows cannot be read by Arrow: {found.why}", fix="Let Spark read them: read_by='spark', or 'auto', the default."
-        )
+        raise OptionError(f"Arrow cannot read the rows: {found.why}", fix="Let `auto`, the default, or `spark` read them.")
     return found
 
 
