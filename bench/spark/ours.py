@@ -73,6 +73,6 @@ def stream(batches: Sequence[str], url: str) -> dict[str, list[float]]:
         took = []
         for number, batch in enumerate(batches):
             began = time.perf_counter()
-            upsert(spark.read.parquet(batch), url, tasks=2, batch=("bench", number))
+            upsert(spark.read.parquet(batch), url, batch=("bench", number))
             took.append(time.perf_counter() - began)
     return {"seconds": took[3:]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from headgate_spark import delete, loading, upsert
+from headgate_spark.planning import plan_load
 from headgate_tables import hudi
 from headgate_tables.errors import NullKeyError, OptionError, SchemaError
 from support import spark_faults
@@ -95,12 +97,12 @@ def test_of_a_table_without_ordering_the_later_commit_wins(spark: Any, tmp_path:
 
 
 @pytest.mark.parametrize("fault", [spark_faults.FailsOnce, spark_faults.DiesOnce, spark_faults.RunsTwice])
-@pytest.mark.parametrize("load", [upsert, delete])
+@pytest.mark.parametrize(("load", "tasks"), [(upsert, 2), (delete, 2), (upsert, 1)])
 def test_a_task_that_runs_again_changes_nothing(
-    spark: Any, tmp_path: Path, url: str, source: str, monkeypatch: pytest.MonkeyPatch, fault: type, load: Any
+    spark: Any, tmp_path: Path, url: str, source: str, monkeypatch: pytest.MonkeyPatch, fault: type, load: Any, tasks: int
 ) -> None:
     monkeypatch.setattr(loading, "Writing", fault)
-    done = load(spark.read.parquet(source), url, tasks=2)
+    done = load(spark.read.parquet(source), url, tasks=tasks)
     changed = oracle_of([ROWS, CHANGES, NEW]) if load is upsert else oracle_of([ROWS], [*CHANGES, *NEW])
     assert_all_agree(spark, tmp_path / "t", changed)
     with hudi.open_table(url) as table:
@@ -108,6 +110,32 @@ def test_a_task_that_runs_again_changes_nothing(
     data = [path for path in (tmp_path / "t").rglob("*") if done.instant in path.name and ".hoodie" not in path.parts]
     assert len(data) == done.files, "each run of a task wrote files of its own"
     assert [name for name in leftovers(tmp_path / "t", done.instant) if name not in committed(tmp_path / "t")] == []
+
+
+@pytest.mark.parametrize("files", [1, 3])
+def test_a_small_batch_is_written_by_one_task_in_one_stage(spark: Any, tmp_path: Path, url: str, files: int) -> None:
+    """A stage with a shuffle before it takes as long as all else."""
+    parts = [[*CHANGES, *NEW][at::files] for at in range(files)]
+    frame = spark.read.parquet(*[write(tmp_path / f"part-{at}.parquet", part) for at, part in enumerate(parts)])
+    spark.sparkContext.setJobGroup("small", "a small batch")
+    upsert(frame, url)
+    tracker = spark.sparkContext.statusTracker()
+    stages = [
+        tracker.getStageInfo(stage) for job in tracker.getJobIdsForGroup("small") for stage in tracker.getJobInfo(job).stageIds
+    ]
+    assert [stage.numTasks for stage in stages] == [1]
+    assert_same_rows(read_by_us(tmp_path / "t"), oracle_of([ROWS, CHANGES, NEW]), "our reader")
+
+
+def test_more_than_4_mib_are_written_by_as_many_tasks_as_spark_usually_has(spark: Any, tmp_path: Path, url: str) -> None:
+    session = spark.newSession()
+    session.conf.set("spark.sql.shuffle.partitions", "7")
+    for megabytes, tasks in ((2, 1), (5, 7)):
+        blob = random.Random(1).randbytes(megabytes << 20).decode("latin-1")
+        rows = [{**row(number), "id": f"{number}{blob[number::1000]}"} for number in range(1000)]
+        frame = session.read.parquet(write(tmp_path / f"{megabytes}.parquet", rows))
+        with hudi.open_table(url) as table:
+            assert plan_load(frame, table, "upsert", None, None, "auto").tasks == tasks
 
 
 def test_errors_of_calls_and_tasks_are_typed_and_nothing_is_visible(spark: Any, tmp_path: Path, url: str, source: str) -> None:

@@ -35,10 +35,10 @@ def bulk_insert(
     executors reach, or an open handle. ``mode``: ``into_empty`` wants a table that never had rows; ``insert_overwrite`` replaces
     the rows of the partitions that ``df`` has rows of, ``insert_overwrite_table`` all rows, and both want that no compaction is
     open. ``storage_options``: for the executors, and for a URL. ``tasks``: number of writing tasks; the rows of one task wait in
-    its memory, three times over, so more tasks need less memory each; by default one for each bucket of a table without
-    partitions, and ``spark.sql.shuffle.partitions`` otherwise. A bucket is written by one task as one file, so tables need
-    buckets enough. ``progress`` is called from another thread with the sums of all finished tasks, whenever one has ended; not
-    through Spark Connect.
+    its memory, three times over, so more tasks need less memory each; by default one for up to 4 MiB (as Spark's plan says),
+    else one for each bucket of a table without partitions, and ``spark.sql.shuffle.partitions`` otherwise. A bucket is written
+    by one task as one file, so tables need buckets enough. ``progress`` is called from another thread with the sums of all
+    finished tasks, whenever one has ended; not through Spark Connect.
 
     ``read_by``: where ``df`` is Parquet files as they are (``spark.read.parquet(…)`` and no more), tasks read these by Arrow,
     which takes half of the CPU, if that gives the same rows and they reach the files: those of this machine, and of the service

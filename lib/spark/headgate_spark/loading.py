@@ -117,5 +117,9 @@ def _rows_by_arrow(df: DataFrame, source: SourceRows, placing: Placing, groups: 
 
 
 def _run(rows: DataFrame, writing: Writing, count: int) -> Report:
-    """The job. Raises the TablesError of a task as such."""
-    return collected(rows.repartition(count, TASK).mapInArrow(writing.write, REPORT))
+    """The job. One task needs no shuffle and no second stage, for which a small batch would wait longer than for all else.
+
+    Raises the TablesError of a task as such.
+    """
+    sent = rows.coalesce(1) if count == 1 else rows.repartition(count, TASK)
+    return collected(sent.mapInArrow(writing.write, REPORT))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
@@ -18,6 +18,8 @@ from headgate_tables.face.owner import Table
 from headgate_tables.face.writing import LoadMode
 from headgate_tables.writing import conform, place_deletes
 
+_ONE_TASK_BYTES: Final = 4 << 20
+"""Of files, as Spark's plan takes them: a second of one task, and starting more costs as much."""
 Load: TypeAlias = LoadMode | Literal["upsert", "delete"]
 """What a load does: base files by one of the modes, or log files of upserts or deletes."""
 
@@ -93,8 +95,12 @@ def kept_columns(df: DataFrame, definition: Definition, load: Load) -> StructTyp
 
 
 def number_of_tasks(df: DataFrame, definition: Definition, tasks: int | None) -> int:
-    """``tasks``, or one for each bucket of a table without partitions, and Spark's own number of any other."""
+    """``tasks``; or one for up to 4 MiB, else one for each bucket of a table without partitions, and Spark's own number of any
+    other.
+    """
     if tasks is None:
+        if (size := _bytes_of(df)) is not None and size <= _ONE_TASK_BYTES:
+            return 1
         usual = int(df.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200)
         return usual if definition.partition_by else min(usual, definition.buckets)
     if tasks < 1:
