@@ -15,7 +15,7 @@ import pytest
 from headgate_spark import bulk_insert, plan_bulk_insert, upsert
 from headgate_spark.likeness import Scan, why_not, why_out_of_reach
 from headgate_spark.packing import PIECE_BYTES, PIECES_AT_ONCE, Packer, unpacked
-from headgate_spark.source_files import Group, Place, shares_of
+from headgate_spark.source_files import FilePlace, Group, shares_of
 from headgate_spark.spread import TASK
 from headgate_tables import hudi
 from headgate_tables.errors import CorruptFileError, MissingFileError, OptionError
@@ -195,7 +195,7 @@ def test_a_damaged_file_is_one_typed_error_that_names_it(spark: Any, tmp_path: P
 def test_a_file_that_changes_or_goes_while_it_is_loaded_is_named(tmp_path: Path) -> None:
     from headgate_spark.source_files import SourceRows
 
-    place = Place.of(f"file://{tmp_path}/r.parquet")
+    place = FilePlace.of(f"file://{tmp_path}/r.parquet")
     assert place is not None
     source = SourceRows(pa.schema([SCHEMA.field("id")]), str(tmp_path / "t"), None)
     with pytest.raises(MissingFileError, match=r"r\.parquet"):
@@ -207,20 +207,20 @@ def test_a_file_that_changes_or_goes_while_it_is_loaded_is_named(tmp_path: Path)
 
 
 def test_stores_that_tasks_may_not_reach_are_left_to_spark() -> None:
-    assert Place.of("s3a://raw/or%20ders/a.parquet") == Place("s3://raw/or ders", "a.parquet")
-    assert Place.of("s3a://raw/a.parquet") == Place("s3://raw", "a.parquet")
-    assert Place.of("file:///a%25/b.parquet") == Place.of("file:/a%25/b.parquet") == Place("/a%", "b.parquet")
+    assert FilePlace.of("s3a://raw/or%20ders/a.parquet") == FilePlace("s3://raw/or ders", "a.parquet")
+    assert FilePlace.of("s3a://raw/a.parquet") == FilePlace("s3://raw", "a.parquet")
+    assert FilePlace.of("file:///a%25/b.parquet") == FilePlace.of("file:/a%25/b.parquet") == FilePlace("/a%", "b.parquet")
     for strange in ("hdfs://host/a.parquet", "wasbs://c@a/b.parquet", "dbfs:/x.parquet"):
         assert strange in why_not(Scan([strange], 1))
-    places = [Place("s3://raw", "a.parquet")]
+    places = [FilePlace("s3://raw", "a.parquet")]
     assert why_out_of_reach(places, "s3://lake/orders") == ""
     for table in ("file:///lake/orders", "gs://lake/orders", "/lake/orders"):
         assert "another store" in why_out_of_reach(places, table)
-    assert why_out_of_reach([Place("/a", "b")], "s3://lake/orders") == ""
+    assert why_out_of_reach([FilePlace("/a", "b")], "s3://lake/orders") == ""
     options = {"region": "x"}
     assert places[0].options_of("s3://lake/orders", options) == options
     assert places[0].options_of("gs://lake/orders", options) is None
-    assert Place("/a", "b").options_of("file:///lake", options) is None
+    assert FilePlace("/a", "b").options_of("file:///lake", options) is None
     assert why_not(Scan([], 0)) == "there is no file"
 
 
@@ -245,7 +245,7 @@ def test_pieces_are_small_few_at_a_time_and_have_each_row_once() -> None:
 
 
 def test_tasks_read_about_as_much_as_each_other() -> None:
-    groups = [Group(Place("/a", "b"), number, 1, size) for number, size in enumerate([50, 10, 10, 10, 30, 20])]
+    groups = [Group(FilePlace("/a", "b"), number, 1, size) for number, size in enumerate([50, 10, 10, 10, 30, 20])]
     shares = shares_of(groups, 60)
     assert sorted(sum(group.bytes for group in share) for share in shares) == [40, 40, 50]
     assert [len(share) for share in shares_of(groups, 1)] == [1] * 6

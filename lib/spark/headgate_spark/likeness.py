@@ -8,13 +8,13 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pat
 
-from headgate_spark.source_files import Place, service_at
+from headgate_spark.source_files import FilePlace, service_at
 
 MOST_FILES: Final = 10_000
 """The driver reads the footer of each."""
@@ -57,11 +57,11 @@ def why_not(scan: Scan) -> str:
         return "columns are in the names of folders"
     if on := next((name for name in FLAGS if scan.settings.get(name, "").lower() == "true"), ""):
         return f"{on} is true"
-    strange = next((file for file in scan.files if Place.of(file) is None), "")
+    strange = next((file for file in scan.files if FilePlace.of(file) is None), "")
     return f"{strange} is at an address that only Spark knows" if strange else ""
 
 
-def why_out_of_reach(places: Sequence[Place], table: str) -> str:
+def why_out_of_reach(places: Sequence[FilePlace], table: str) -> str:
     """Why it is not known that tasks reach the files: they have the settings of the table's store, Spark has its own."""
     strange = next((place for place in places if service_at(place.folder) not in (None, service_at(table))), None)
     return f"{strange.address} is in another store than the table" if strange else ""
@@ -140,7 +140,7 @@ def _is_recent(chunk: pq.ColumnChunkMetaData) -> bool:
     if stats is None or not stats.has_min_max:
         return stats is not None and stats.null_count == chunk.num_values
     try:
-        least: Any = stats.min
+        least = stats.min
     except (ValueError, OverflowError):  # Python has no such year
         return False
     if isinstance(least, datetime.datetime):

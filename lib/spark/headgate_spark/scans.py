@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from headgate_spark.likeness import FLAGS, REBASE, Scan, why_file_differs, why_not, why_out_of_reach
-from headgate_spark.source_files import Group, Place, groups_of
+from headgate_spark.source_files import FilePlace, Group, groups_of
 from headgate_tables.errors import OptionError, TablesError
 from headgate_tables.opening import PARQUET_ERRORS
 
@@ -25,7 +25,7 @@ _FOOTERS_AT_ONCE: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReadingChoice:
     """How a load reads. ``groups``: what tasks read without Spark; None when Spark reads, and ``why``."""
 
     groups: Sequence[Group] | None
@@ -39,7 +39,7 @@ class Reading:
 
 def reading_of(
     df: DataFrame, schema: pa.Schema, table: str, storage_options: Mapping[str, str] | None, read_by: ReadBy
-) -> Reading:
+) -> ReadingChoice:
     """``schema``: the columns to read, in Spark's types; ``table``: the URL of the table.
 
     Raises OptionError when Arrow is asked for and would give other rows, or none.
@@ -47,22 +47,24 @@ def reading_of(
     if read_by not in READ_BY:
         raise OptionError(f"read_by={read_by!r}", fix=f"Use one of {', '.join(READ_BY)}.")
     if read_by == "spark":
-        return Reading(None, "it was asked for")
+        return ReadingChoice(None, "it was asked for")
     found = _found(df, schema, table, storage_options, forced=read_by == "arrow")
     if read_by == "arrow" and found.groups is None:
         raise OptionError(f"Arrow cannot read the rows: {found.why}", fix="Let `auto`, the default, or `spark` read them.")
     return found
 
 
-def _found(df: DataFrame, schema: pa.Schema, table: str, storage_options: Mapping[str, str] | None, *, forced: bool) -> Reading:
+def _found(
+    df: DataFrame, schema: pa.Schema, table: str, storage_options: Mapping[str, str] | None, *, forced: bool
+) -> ReadingChoice:
     scan = scan_of(df)
     if scan is None:
-        return Reading(None, "the DataFrame is more than a scan of Parquet files, or Spark does not show what it is")
+        return ReadingChoice(None, "the DataFrame is more than a scan of Parquet files, or Spark does not show what it is")
     if why := why_not(scan):
-        return Reading(None, why)
-    places = [place for file in scan.files if (place := Place.of(file)) is not None]
+        return ReadingChoice(None, why)
+    places = [place for file in scan.files if (place := FilePlace.of(file)) is not None]
     if not forced and (why := why_out_of_reach(places, table)):
-        return Reading(None, why)
+        return ReadingChoice(None, why)
     footers = _Footers(schema, table, storage_options, scan.settings.get(REBASE, ""))
     groups: list[Group] = []
     size = 0
@@ -70,12 +72,12 @@ def _found(df: DataFrame, schema: pa.Schema, table: str, storage_options: Mappin
         for of_file in pool.map(footers.look, places):
             if isinstance(of_file, str):
                 pool.shutdown(cancel_futures=True)
-                return Reading(None, of_file)
+                return ReadingChoice(None, of_file)
             size += of_file[0]
             groups += of_file[1]
     if size != scan.bytes:
-        return Reading(None, f"Spark sees {scan.bytes:,} bytes, and {size:,} are found here")
-    return Reading(groups)
+        return ReadingChoice(None, f"Spark sees {scan.bytes:,} bytes, and {size:,} are found here")
+    return ReadingChoice(groups)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,7 @@ class _Footers:
     storage_options: Mapping[str, str] | None
     rebase: str
 
-    def look(self, place: Place) -> tuple[int, list[Group]] | str:
+    def look(self, place: FilePlace) -> tuple[int, list[Group]] | str:
         """Bytes and row groups of a file, or why Spark has to read it."""
         try:
             size, file = place.open(place.options_of(self.table, self.storage_options))
@@ -107,23 +109,20 @@ def scan_of(df: DataFrame) -> Scan | None:
 
 
 def _scan(df: DataFrame) -> Scan | None:
-    execution: Any = df._jdf.queryExecution()
-    analyzed, optimized = execution.analyzed(), execution.optimizedPlan()
-    if _class(analyzed) != _LOGICAL or _class(optimized) != _LOGICAL:
-        return None  # with the second, an extension's rule may leave rows out
-    relation = optimized.relation()
-    if _class(relation) != _KINDS[0] or (_class(relation.fileFormat()), _class(relation.location())) != _KINDS[1:]:
+    execution = df._jdf.queryExecution()
+    plans = execution.analyzed(), execution.optimizedPlan()  # in the second, an extension's rule may leave rows out
+    if [str(plan.getClass().getName()) for plan in plans] != [_LOGICAL, _LOGICAL]:
+        return None
+    relation, size = plans[1].relation(), plans[1].stats().sizeInBytes()
+    parts = relation, relation.fileFormat(), relation.location()
+    if tuple(str(part.getClass().getName()) for part in parts) != _KINDS:
         return None
     conf = df.sparkSession.conf
     names = relation.options().keys().toSeq()
     return Scan(
         files=df.inputFiles(),
-        bytes=int(str(optimized.stats().sizeInBytes())),
+        bytes=int(str(size)),
         options=[str(names.apply(at)) for at in range(names.size())],
         partition_columns=relation.partitionSchema().length(),
         settings={name: conf.get(name) or "" for name in (*FLAGS, REBASE)},
     )
-
-
-def _class(of: Any) -> str:
-    return str(of.getClass().getName())

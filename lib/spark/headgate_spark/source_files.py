@@ -26,14 +26,14 @@ _BUFFER_BYTES: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FilePlace:
     """Where a file is: the folder as our stores take it, and the file's name there."""
 
     folder: str
     name: str
 
     @classmethod
-    def of(cls, address: str) -> Place | None:
+    def of(cls, address: str) -> FilePlace | None:
         """``address``: as Spark names a file, percent-encoded. None when our stores do not know such addresses."""
         scheme, colon, rest = address.partition(":")
         known = _SCHEMES.get(scheme) if colon else None
@@ -69,13 +69,13 @@ def service_at(url: str) -> object | None:
 class Group:
     """A row group. ``bytes``: its share of the file."""
 
-    place: Place
+    place: FilePlace
     number: int
     rows: int
     bytes: int
 
 
-def groups_of(place: Place, metadata: pq.FileMetaData, size: int) -> list[Group]:
+def groups_of(place: FilePlace, metadata: pq.FileMetaData, size: int) -> list[Group]:
     """The row groups of a file of ``size`` bytes."""
     groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
     total = max(1, sum(group.total_byte_size for group in groups))
@@ -135,5 +135,5 @@ def _order(group: Group) -> tuple[str, str, int]:
     return group.place.folder, group.place.name, group.number
 
 
-def _damaged(place: Place, why: str) -> CorruptFileError:
+def _damaged(place: FilePlace, why: str) -> CorruptFileError:
     return CorruptFileError(f"{place.address}: {why}", fix="Write the file again, or leave it out; nothing was loaded.")
