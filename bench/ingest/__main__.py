@@ -8,6 +8,8 @@ from bench.ingest.secured import BARE, PRICE, secured
 from bench.ingest.secured import CASE as SECURED
 from bench.ingest.shapes import PYARROW, SHAPES, shapes
 from bench.ingest.shapes import SECTION as SHAPED
+from bench.ingest.small_sends import GOALS as SMALL_SENDS
+from bench.ingest.small_sends import small_sends
 from bench.tables.command import options_of, report
 from bench.tables.figures import Figures, Goal
 
@@ -16,6 +18,7 @@ SECTIONS = {
     "Hudi on Spark with fewer",
     "freshness": "10 k rows/s: seconds from send to durable and to queryable",
     "channels": "100 channels with single rows",
+    "small": "100 channels with calls of 1, 100 and 1,000 rows, as record batches and as dicts: CPU of each process",
     "overload": "32 channels against one writer: its memory",
     "recovery": "from kill -9 to the first new commit",
     "secured": "2 writers with and without TLS, a signed token, certificates among the services, and reconciliation",
@@ -48,6 +51,7 @@ GOALS = (
     Goal("send to queryable, p50 <= 1.2 s", _FRESH, "queryable", "s, p50", 1.2),
     Goal("send to queryable, p99 <= 2.5 s", _FRESH, "queryable", "s, p99", 2.5),
     Goal("100 channels with single rows: >= 5 k rows/s", "100 channels, single rows", "all", "rows/s", 5e3),
+    *SMALL_SENDS,
     Goal("overloaded writer <= 512 MiB", "overload", "32 channels, one writer", "MiB peak of the writer", 512),
     Goal("writer killed: first new commit, p99 <= 3 s", _KILLED, "writer", "s, p99", 3),
     Goal("coordinator killed: first new commit, p99 <= 8 s", _KILLED, "coordinator", "s, p99", 8),
@@ -75,6 +79,8 @@ def main() -> None:
         sections.freshness(figures, options.rounds, 10 if options.quick else 60)
     if "channels" in options.only:
         sections.single_rows(figures, options.rounds, 5 if options.quick else 20)
+    if "small" in options.only:
+        small_sends(figures, options.rounds, 3 if options.quick else 10)
     if "overload" in options.only:
         sections.overload(figures, options.rounds, 10 if options.quick else 60)
     if "recovery" in options.only:

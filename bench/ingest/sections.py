@@ -62,9 +62,9 @@ def cluster_with_table(
             yield cluster, f"{cluster.store}/events"
 
 
-def processes_of(cluster: Cluster) -> list[int]:
-    """All processes of the cluster, Redis too."""
-    return [child.pid for part in cluster.parts.values() for child in _family(part.pid)]
+def processes_of(cluster: Cluster, *parts: str) -> list[int]:
+    """All processes of these parts of the cluster; without any, of all, Redis too."""
+    return [child.pid for name in parts or cluster.parts for child in _family(cluster.parts[name].pid)]
 
 
 def _family(pid: int) -> list[psutil.Process]:
