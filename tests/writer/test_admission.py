@@ -37,7 +37,7 @@ def test_a_batch_comes_out_as_it_was_sent(compression: str | None) -> None:
     admitted = admit(batch(ROWS, compression), ADMISSION)
     assert admitted.rows.equals(pa.Table.from_batches([ROWS]))
     assert admitted.deletes is None
-    assert admitted.nbytes == admitted.rows.nbytes
+    assert admitted.nbytes == admitted.rows.get_total_buffer_size()
 
 
 def test_a_later_batch_needs_no_schema_of_its_own_and_a_new_one_counts_at_once() -> None:
@@ -46,6 +46,25 @@ def test_a_later_batch_needs_no_schema_of_its_own_and_a_new_one_counts_at_once()
     assert admit(without, ADMISSION, schema).rows.num_rows == 3
     other = pa.record_batch({"x": [1.5]})
     assert admit(batch(other), ADMISSION, schema).rows.column_names == ["x"]
+
+
+def test_channels_with_the_same_schema_share_it_byte_for_byte_and_only_few_are_kept() -> None:
+    def named(name: str) -> bytes:
+        return schema_message(pa.schema([(name, pa.int64())]))
+
+    admission = Admission(Limits())
+    first = admission.schema(named("a"))
+    assert admission.schema(bytes(bytearray(named("a")))) is first
+    assert admission.schema(named("b")).names == ["b"]
+    for _ in range(2):
+        with pytest.raises(RpcError):
+            admission.schema(named("a")[:40])
+    for number in range(64):
+        admission.schema(named(f"other_{number}"))
+    assert admission.schema(named("a")) == first
+    assert admission.schema(named("a")) is not first
+    wide = schema_message(pa.schema([(f"column_{number}", pa.int64()) for number in range(500)]))
+    assert admission.schema(wide) is not admission.schema(wide)
 
 
 def test_a_first_batch_without_a_schema_is_refused() -> None:
