@@ -5,8 +5,10 @@ import contextlib
 import dataclasses
 import threading
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -14,9 +16,10 @@ from hypothesis import strategies as st
 
 import headgate
 from headgate import aio
-from headgate.single_rows import MOST_ROWS
+from headgate.single_rows import LONGEST_SECONDS, MESSAGE_SECONDS, MOST_ROWS, SINGLE_ROW_SECONDS, Pace
 from headgate_proto.api.v1 import errors_pb2 as err
 from headgate_proto.api.v1 import ingest_pb2
+from headgate_proto.limits import VALUE_BYTES
 from support.scripted_service import Cluster, cluster_in_thread, scripted_cluster
 from support.scripted_table import SCHEMA, ids, refuse_id, rows, table_of
 from support.strategies import effort
@@ -40,18 +43,63 @@ FORMS: dict[str, Callable[[int], object]] = {
     "tuple": lambda number: (number, "n"),
     "NamedTuple": lambda number: Pair(number, "n"),
     "dataclass": Event,
+    "RecordBatch": lambda number: arrow_row(number),
+    "Table": lambda number: pa.Table.from_batches([arrow_row(number)]),
 }
+
+
+def arrow_row(number: int | None, note: str = "n") -> pa.RecordBatch:
+    """The second of three rows: what programs send of Arrow data is a slice of more."""
+    return pa.record_batch([pa.array([-1, number, -1], pa.int64()), pa.array(["", note, ""])], schema=SCHEMA).slice(1, 1)
 
 
 async def test_rows_one_at_a_time_share_messages_and_keep_their_order_and_offsets(cluster: Cluster) -> None:
     async with table_of(cluster) as table, table.channel("c") as channel:
         for number in range(3_000):
-            receipt = await channel.upsert(FORMS[[*FORMS][number % 5]](number))
+            receipt = await channel.upsert(FORMS[[*FORMS][number % len(FORMS)]](number))
             assert receipt.offset == channel.offset == number + 1
         await channel.flush()
         assert channel.committed_offset == 3_000
     assert cluster.tables["t"].rows == rows(0, 3_000)
     assert len(cluster.batches) < 50
+
+
+@pytest.mark.parametrize("form", ["RecordBatch", "Table"])
+async def test_rows_of_arrow_data_share_messages_too(form: str, cluster: Cluster) -> None:
+    async with table_of(cluster) as table, table.channel("c") as channel:
+        for number in range(500):
+            receipt = await channel.upsert(FORMS[form](number), offset=2 * number + 2)
+            assert receipt.offset == channel.offset == 2 * number + 2
+        assert channel.runner.channel.single_rows.offsets
+        await channel.flush()
+    assert cluster.tables["t"].rows == rows(0, 500)
+    assert len(cluster.batches) < 50
+
+
+async def test_a_row_of_arrow_data_is_sent_as_it_was_when_its_call_returned(cluster: Cluster) -> None:
+    numbers = np.array([0], np.int64)
+    reused = pa.record_batch([pa.array(numbers), pa.array(["n"])], schema=SCHEMA)
+    async with table_of(cluster) as table, table.channel("c") as channel:
+        for number in range(100):
+            numbers[0] = number
+            assert reused.column(0).to_pylist() == [number]
+            await channel.upsert(reused)
+        numbers[0] = -1
+    assert ids(cluster) == list(range(100))
+
+
+async def test_a_row_of_arrow_data_that_does_not_fit_raises_at_its_call_and_large_ones_keep_their_place(cluster: Cluster) -> None:
+    async with table_of(cluster) as table, table.channel("c") as channel:
+        for number in range(20):
+            await channel.upsert(arrow_row(number, "x" * (200_000 if number % 3 == 1 else 1)))
+            with pytest.raises(headgate.RowError, match="has no value in 'id'"):
+                await channel.upsert(arrow_row(None))
+            with pytest.raises(headgate.TooLargeError):
+                await channel.upsert(arrow_row(number, "x" * (VALUE_BYTES + 1)))
+            with pytest.raises(headgate.SchemaError):
+                await channel.upsert(pa.record_batch({"number": [number]}))
+            assert channel.offset == number + 1
+    assert ids(cluster) == list(range(20))
 
 
 async def test_a_row_is_sent_without_another_call(cluster: Cluster) -> None:
@@ -74,12 +122,15 @@ async def test_a_row_that_does_not_fit_raises_at_its_call_and_takes_no_other_wit
     assert ids(cluster) == list(range(10))
 
 
+@pytest.mark.parametrize("form", ["tuple", "RecordBatch"])
 @pytest.mark.parametrize("bad", [0, 1, 500, 999])
-async def test_a_row_that_a_writer_refuses_is_the_only_one_refused_wherever_it_stands(cluster: Cluster, bad: int) -> None:
+async def test_a_row_that_a_writer_refuses_is_the_only_one_refused_wherever_it_stands(
+    cluster: Cluster, bad: int, form: str
+) -> None:
     cluster.knobs.refuse = refuse_id(bad)
     async with table_of(cluster) as table, table.channel("c") as channel:
         for number in range(1_000):
-            await channel.upsert((number, "n"))
+            await channel.upsert(FORMS[form](number))
         with pytest.raises(headgate.BatchRefusedError) as told:
             await channel.flush()
         refused = told.value
@@ -124,14 +175,15 @@ async def test_single_rows_are_committed_once_through_breaks(cluster: Cluster, c
     assert not cluster.knobs.break_after
 
 
-async def test_rows_that_are_not_sent_yet_count_against_the_memory(cluster: Cluster) -> None:
+@pytest.mark.parametrize("row", [lambda number, note: (number, note), arrow_row], ids=["tuple", "RecordBatch"])
+async def test_rows_that_are_not_sent_yet_count_against_the_memory(row: Callable[[int, str], object], cluster: Cluster) -> None:
     cluster.knobs.hold_checkpoints = True
     async with table_of(cluster, in_flight_bytes=20_000) as table:
         channel = await table.channel("c").open()
         await channel.upsert((0, "x" * 10))
         for number in range(1, 1_000):
             try:
-                await channel.upsert((number, "x" * 100), timeout=0.1)
+                await channel.upsert(row(number, "x" * 100), timeout=0.1)
             except headgate.NotCommittedError:
                 break
         taken = channel.offset
@@ -159,6 +211,15 @@ async def test_deletes_upserts_and_mixed_rows_keep_their_order(cluster: Cluster)
     flat = [(operation, number) for operation, numbers in operations for number in numbers]
     kinds = (ingest_pb2.OPERATION_UPSERT, ingest_pb2.OPERATION_DELETE, ingest_pb2.OPERATION_MIXED)
     assert flat == [(kind, number + add) for number in range(0, 30, 3) for kind, add in zip(kinds, (0, 0, 2), strict=True)]
+
+
+def test_the_rows_of_many_channels_become_messages_one_channel_after_the_other_and_soon() -> None:
+    pace = Pace()
+    delays = [pace.delay(10.0) for _ in range(1_000)]
+    assert delays[0] == pytest.approx(SINGLE_ROW_SECONDS)
+    assert [after - before for before, after in pairwise(delays[:50])] == pytest.approx([MESSAGE_SECONDS] * 49)
+    assert max(delays) == pytest.approx(LONGEST_SECONDS)
+    assert pace.delay(10.2) == pytest.approx(SINGLE_ROW_SECONDS)
 
 
 # --- any calls, one at a time and as batches ---

@@ -19,7 +19,7 @@ from headgate_writer.sizes import value_bytes
 
 _UPSERT, _DELETE = 1, 2
 _SCHEMAS, _SCHEMA_BYTES = 64, 16 << 10
-"""So many schemas are kept, the last ones that came, if their messages are no larger: to check one takes 30 microseconds a column."""
+"""So many schemas are kept, the last ones that came, if their messages are no larger. To check one takes 30 us a column."""
 _MAY_BE_TEXT: Final = "int8 with 1 = upsert and 2 = delete, or string with 'upsert' and 'delete'"
 
 

@@ -25,6 +25,7 @@ from headgate.reading.aio import Scan, StoredTable, open  # noqa: A004 - read as
 from headgate.runner import ChannelRunner
 from headgate.schemas import SchemaLike, schema_of
 from headgate.shared_channel import SharedChannel
+from headgate.single_rows import Pace
 from headgate.status import Status
 from headgate.system import System
 from headgate.transport import Transport
@@ -86,6 +87,7 @@ class Headgate:
         self.coordinators = Coordinators(addresses, transport, system, wait)
         self.tasks = asyncio.TaskGroup()
         self._runners: list[ChannelRunner] = []
+        self._pace = Pace()
 
     async def __aenter__(self) -> Self:
         await self.tasks.__aenter__()
@@ -163,7 +165,7 @@ class Headgate:
 
     async def open_channel(self, table: TableInfo, channel: str) -> ChannelRunner:
         """Opens a channel, which ends with the connection at the latest."""
-        shared = SharedChannel(table.name, channel, self.encoder, self.in_flight_bytes, table.uuid)
+        shared = SharedChannel(table.name, channel, self.encoder, self.in_flight_bytes, table.uuid, self._pace)
         runner = ChannelRunner(shared, self.coordinators, self.transport, self.system)
         self._runners = [*(known for known in self._runners if not known.is_finished), runner]
         await runner.open(self.tasks, self.timeout)

@@ -117,7 +117,7 @@ class Channel:
 
     async def _append(self, row_format: RowFormat, rows: object, offset: int | None, timeout: float | None) -> Receipt:
         shared = self.runner.channel
-        if not self._calls and shared.single_rows.rows and (single := shared.try_row(row_format, rows, offset)) is not None:
+        if not self._calls and shared.single_rows.offsets and (single := shared.try_row(row_format, rows, offset)) is not None:
             return Receipt(self, single)
         self._calls += 1
         try:

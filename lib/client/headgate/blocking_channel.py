@@ -86,7 +86,8 @@ class Channel:
         positions inside it are unknown.
 
         A call with one row, or a list of one, only looks whether it fits, and raises if not. Such rows are sent together: when
-        they are many, at ``flush``, ``close`` and calls of another kind, and at the latest 5 ms later. Plain tuples hold the
+        they are many, at ``flush``, ``close`` and calls of another kind, and else 5 ms later; where many channels do so, each
+        waits its turn, at most 100 ms. So are record batches of one row with the table's own types. Plain tuples hold the
         table's columns in their order.
 
         In a table whose setting ``headgate.evolve`` is ``add``, rows may bring new columns and fields of structs, and with

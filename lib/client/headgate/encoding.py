@@ -21,8 +21,9 @@ SMALL_BYTES = 64 * 1024
 """Smaller messages may be merged while they wait, and are not compressed before that."""
 MESSAGE_BYTES = BATCH_WIRE_BYTES - 512 * 1024
 """What a writer takes, less the schema (at most 256 KiB) and the envelope."""
-_FEW_ROWS = 64
-"""So few rows are encoded at once: measuring a slice's bytes takes ten times as long."""
+_FEW_ROWS = 256
+"""So few rows are encoded at once, and count as so many partitions: to measure a slice's bytes and to count its partitions takes
+ten times as long."""
 
 
 def _concat_columns(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
@@ -30,8 +31,8 @@ def _concat_columns(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=batches[0].schema)
 
 
-_concat_batches: Callable[[Sequence[pa.RecordBatch]], pa.RecordBatch] = getattr(pa, "concat_batches", _concat_columns)
-"""Arrow's own came with 19."""
+concat_batches: Callable[[Sequence[pa.RecordBatch]], pa.RecordBatch] = getattr(pa, "concat_batches", _concat_columns)
+"""The rows of several batches of one schema as one batch, copied. Arrow's own came with 19."""
 
 
 class Encoder:
@@ -50,8 +51,10 @@ class Encoder:
         """
         for batch in batches:
             if 0 < batch.num_rows <= min(_FEW_ROWS, most_rows):
-                yield from self._split_to_fit(batch, batch.num_rows if partition_by else 0)
-                continue
+                encoded = self._encode(batch, batch.num_rows if partition_by else 0)
+                if encoded.size <= MESSAGE_TARGET_BYTES:
+                    yield encoded
+                    continue
             for part, partitions in cut_at_partitions(batch, partition_by, BATCH_PARTITIONS):
                 step = max(1, min(part.num_rows * MESSAGE_TARGET_BYTES // max(part.nbytes, 1), BATCH_ROWS // 2, most_rows))
                 for start in range(0, part.num_rows, step):
@@ -66,7 +69,7 @@ class Encoder:
     ) -> EncodedRows:
         """Encodes all rows as one message, for a batch with an offset of its own. Raises TooLargeError."""
         given = list(batches)
-        batch = _concat_batches(given) if given else pa.RecordBatch.from_pylist([], schema=schema)
+        batch = concat_batches(given) if given else pa.RecordBatch.from_pylist([], schema=schema)
         parts = [partitions for _, partitions in cut_at_partitions(batch, partition_by, BATCH_PARTITIONS)]
         encoded = self._encode(batch, sum(parts))
         if not _fits(encoded) or encoded.rows > most_rows or len(parts) > 1:
@@ -81,7 +84,7 @@ class Encoder:
         """Merges several record batch messages into one."""
         if len(contents) == 1:
             return contents[0]
-        return self._encode(_concat_batches([decoded(content, schema) for content in contents]), 0).content
+        return self._encode(concat_batches([decoded(content, schema) for content in contents]), 0).content
 
     def _split_to_fit(self, batch: pa.RecordBatch, partitions: int) -> Iterator[EncodedRows]:
         """Halves the batch until each part fits: rows may differ much in size."""

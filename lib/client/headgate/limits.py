@@ -13,6 +13,7 @@ from headgate_proto.limits import BATCH_ROWS, FILLED_BYTES, ROW_BYTES, VALUE_BYT
 if TYPE_CHECKING:
     from headgate.values import Array
 
+_FEW_ROWS = 1024
 _BITS = 8
 """A writer counts a byte for a boolean, of which Arrow stores a bit: no value counts for more than so many times its bytes."""
 
@@ -25,7 +26,7 @@ def most_deletes(stored: pa.Schema, sent: pa.Schema) -> int:
 
 def check_sizes(batch: pa.RecordBatch, first: int) -> None:
     """Raises TooLargeError for a row, or a value in it, above a writer's limit. ``first``: the number of the first row."""
-    if batch.nbytes * _BITS <= VALUE_BYTES:
+    if _most_bytes(batch) * _BITS <= VALUE_BYTES:
         return
     bounds = [_bound(column) for column in batch.columns]
     for name, column, bound in zip(batch.schema.names, batch.columns, bounds, strict=True):
@@ -34,6 +35,11 @@ def check_sizes(batch: pa.RecordBatch, first: int) -> None:
     for at in _large(batch, 0, ROW_BYTES) if sum(bounds) > ROW_BYTES else ():
         size = sum(value_bytes(column.slice(at, 1)) for column in batch.columns)
         _check(size, ROW_BYTES, f"row {first + at}")
+
+
+def _most_bytes(batch: pa.RecordBatch) -> int:
+    """No less than its Arrow bytes. Of few rows the size of their message is found in a tenth of the time."""
+    return pa.ipc.get_record_batch_size(batch) if batch.num_rows <= _FEW_ROWS else batch.nbytes
 
 
 def _bound(values: "Array") -> int:

@@ -63,6 +63,7 @@ class RowFormat:
         self._columns = [Column.of(field) for field in fields]
         self._columns_that_may_lack = [Column.of(field, may_lack=field.name not in self._needed) for field in fields]
         self._never_null = [field.name for field in fields if not field.nullable or field.name in {*table.key, table.ordering}]
+        self._never_null_at = [self.schema.names.index(name) for name in self._never_null]
         is_mixed = operation == wire.OPERATION_MIXED
         self._tuple_columns = None if is_mixed else table.schema.names
         self.reader = RowReader(
@@ -91,6 +92,17 @@ class RowFormat:
             yield from self._all(_stream(data).read_all().to_batches())
         else:
             yield from self._from_python(data)
+
+    def only_row(self, data: pa.RecordBatch | pa.Table) -> pa.RecordBatch | None:
+        """One row that fits as it is, unless it is large; None for all else, of which ``convert`` decides."""
+        if (
+            data.num_rows != 1
+            or self.operation == wire.OPERATION_MIXED
+            or not data.schema.equals(self.schema, check_metadata=True)
+        ):
+            return None
+        row = data if isinstance(data, pa.RecordBatch) else data.to_batches()[0]
+        return None if any(row.column(at).null_count for at in self._never_null_at) else row
 
     # --- Python rows ---
 

@@ -25,8 +25,9 @@ from headgate.errors import (
     UnavailableError,
     code_name,
 )
+from headgate.row_reader import RowValues
 from headgate.rows import RowFormat
-from headgate.single_rows import MOST_BYTES, MOST_ROWS, SINGLE_ROW_SECONDS, SingleRows
+from headgate.single_rows import MOST_BYTES, MOST_ROWS, Pace, SingleRows
 from headgate_proto.api.v1 import errors_pb2 as wire
 
 _KEPT = "Buffered rows are kept and still being sent: wait again, or end the program and start above committed_offset."
@@ -36,10 +37,10 @@ class SharedChannel:
     """Made on the event loop. ``uuid``: of the table that is meant, so that no later one of its name gets the rows (rule D8).
     ``last_ending``: why the last stream ended; ``refused_for_now``: why rows are refused for now. ``columns``: the table's schema
     message when the channel was first opened. ``columns_changed``: the table has other columns since the stream was opened, or
-    just before.
+    just before. ``pace``: of the connection.
     """
 
-    def __init__(self, table: str, name: str, encoder: Encoder, limit: int, uuid: str = "") -> None:
+    def __init__(self, table: str, name: str, encoder: Encoder, limit: int, uuid: str = "", pace: Pace | None = None) -> None:
         self.table = table
         self.uuid = uuid
         self.name = name
@@ -47,6 +48,7 @@ class SharedChannel:
         self.state = ChannelState(limit)
         self.lock = threading.Lock()
         self.single_rows = SingleRows()
+        self._pace = pace or Pace()
         self.failure: HeadgateError | None = None
         self.last_ending: HeadgateError | None = None
         self.refused_for_now: HeadgateError | None = None
@@ -82,21 +84,22 @@ class SharedChannel:
 
         It is sent together with others: when there are many, or some milliseconds later, without another call.
         """
-        row = row_format.reader.read(data)
+        row: RowValues | pa.RecordBatch | None
+        row = row_format.only_row(data) if isinstance(data, pa.RecordBatch | pa.Table) else row_format.reader.read(data)
         if row is None:
             return None
         with self.lock:
             waiting, state = self.single_rows, self.state
-            if waiting.row_format is not row_format:
+            if waiting.row_format is not row_format or waiting.form is not type(row):
                 self.append_single_rows()
-                waiting.row_format = row_format
+                waiting.row_format, waiting.form = row_format, type(row)
             if self.failure is not None or state.refusal is not None:
                 return None
             taken = waiting.append(row, offset, state)
             if not self._is_timed:
                 self._is_timed = True
                 self._on_loop(self._start_timer)
-            if len(waiting.rows) < MOST_ROWS and waiting.size < MOST_BYTES:
+            if len(waiting.offsets) < MOST_ROWS and waiting.size < MOST_BYTES:
                 return taken
             self.append_single_rows()
         self.wake_sender()
@@ -104,12 +107,12 @@ class SharedChannel:
 
     def append_single_rows(self) -> None:
         """Under ``lock``: makes entries of the single rows. They were looked at: an error is a defect, which ends the channel."""
-        row_format, rows, offsets = self.single_rows.take()
-        if row_format is None or not rows:
+        waited = self.single_rows.take()
+        if waited is None:
             return
+        row_format, offsets = waited.row_format, waited.offsets
         try:
-            batch = row_format.reader.batch(rows, row_format.schema)
-            for encoded in self.encoder.encode([batch], row_format.most_rows, row_format.partition_by):
+            for encoded in self.encoder.encode([waited.batch()], row_format.most_rows, row_format.partition_by):
                 calls, offsets = offsets[: encoded.rows], offsets[encoded.rows :]
                 self.state.append_rows(row_format, encoded, calls[-1], calls)
         except Exception as error:  # noqa: BLE001
@@ -160,7 +163,7 @@ class SharedChannel:
     # --- the event loop ---
 
     def _start_timer(self) -> None:
-        self._loop.call_later(SINGLE_ROW_SECONDS, self._end_timer)
+        self._loop.call_later(self._pace.delay(self._loop.time()), self._end_timer)
 
     def _end_timer(self) -> None:
         with self.lock:
