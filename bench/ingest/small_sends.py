@@ -1,6 +1,7 @@
 """Small sends: what a row costs, in all processes, that comes alone, with 99 others or with 999, and on many channels at once."""
 
 import asyncio
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -19,10 +20,16 @@ from bench.tables.usage import Moment
 SECTION: Final = "small sends, many channels"
 PER_CPU: Final = "rows/CPU-s"
 ALONE: Final = "1 row, a message each"
-DICTS: Final = "1,000 dicts a call"
 BUFFERED: Final = "1 dict a call"
-CASES: Final = {"1 row a call": 1, "100 rows a call": 100, "1,000 rows a call": 1000, DICTS: 1000, BUFFERED: 1}
-"""Rows of a call. Record batches, or dicts."""
+DICTS: Final = "1,000 dicts a call, at that rate"
+CASES: Final = {
+    "1 row a call": {"rows": 1, "dicts": False},
+    "100 rows a call": {"rows": 100, "dicts": False},
+    "1,000 rows a call": {"rows": 1000, "dicts": False},
+    "1,000 dicts a call": {"rows": 1000, "dicts": True},
+    BUFFERED: {"rows": 1, "dicts": True},
+}
+"""What ``by_threads`` sends."""
 GOALS: Final = (
     Goal("1 row a call, Arrow: >= 25 k rows per CPU-s", SECTION, "1 row a call", PER_CPU, 25e3),
     Goal("1 row, a message each: >= 25 k rows per CPU-s", SECTION, ALONE, PER_CPU, 25e3),
@@ -31,6 +38,8 @@ GOALS: Final = (
 )
 _CHANNELS: Final = 100
 _THREADS: Final = 4
+_CALLS: Final = 64
+"""With one row each between two looks at the clock."""
 
 
 def small_sends(figures: Figures, rounds: int, seconds: float) -> None:
@@ -39,27 +48,30 @@ def small_sends(figures: Figures, rounds: int, seconds: float) -> None:
     figures.note(
         SECTION,
         f"{_CHANNELS} channels of one process, by {_THREADS} threads. '{ALONE}': by coroutines, each of which waits until its",
-        "row is received, so that the SDK can put no two of them together.",
+        f"row is received, so that the SDK can put no two of them together. '{DICTS}': since the rows of",
+        "a checkpoint share what it costs.",
     )
     for _ in range(rounds):
-        per_cpu = {case: _measured(figures, feed, case, "by_threads", seconds, rows=rows) for case, rows in CASES.items()}
-        figures.add(SECTION, "1 dict, of 1,000 dicts", "times the CPU", OURS, per_cpu[DICTS] / per_cpu[BUFFERED])
+        found = {case: _measured(figures, feed, case, "by_threads", seconds, **calls) for case, calls in CASES.items()}
+        used = found[BUFFERED]
+        rate = used["rows"] / used["wall"]
+        batches = _measured(figures, feed, DICTS, "by_threads", seconds, rows=1000, dicts=True, rate=rate)
+        times = used["cpu"] / used["rows"] / (batches["cpu"] / batches["rows"])
+        figures.add(SECTION, "1 dict, of 1,000 dicts", "times the CPU", OURS, times)
         _measured(figures, feed, ALONE, "one_at_a_time", seconds)
 
 
-def _measured(figures: Figures, feed: str, case: str, function: str, seconds: float, **given: int) -> float:
+def _measured(figures: Figures, feed: str, case: str, function: str, seconds: float, **given: float) -> Mapping[str, float]:
+    """What ``function`` returns."""
     with cluster_with_table("1s", 1) as (cluster, _):
         arguments = {"address": cluster.address, "table": "events", "feed": feed, "seconds": seconds, "channels": _CHANNELS}
-        if function == "by_threads":
-            given["dicts"] = case in (DICTS, BUFFERED)
         processes = {part: processes_of(cluster, part) for part in cluster.parts}
         used: Mapping[str, float] = run_child(f"{__name__}:{function}", processes=processes, **arguments, **given)
-    per_cpu = used["rows"] / used["cpu"]
     figures.add(SECTION, case, "rows/s", OURS, used["rows"] / used["wall"], more_is_better=True)
-    figures.add(SECTION, case, PER_CPU, OURS, per_cpu, more_is_better=True)
+    figures.add(SECTION, case, PER_CPU, OURS, used["rows"] / used["cpu"], more_is_better=True)
     for part in ("client", *processes):
         figures.add(SECTION, case, f"us of a row, {part}", OURS, 1e6 * used[part] / used["rows"])
-    return per_cpu
+    return used
 
 
 def by_threads(
@@ -71,8 +83,10 @@ def by_threads(
     processes: Mapping[str, Sequence[int]],
     rows: int,
     dicts: bool,
+    rate: float = math.inf,
 ) -> dict[str, float]:
-    """Calls with so many ``rows``, or ``dicts``, as fast as they are taken, each on the next one of a thread's channels.
+    """Calls with so many ``rows``, or ``dicts``, each on the next one of a thread's channels, as fast as they are taken, and at
+    most ``rate`` rows a second.
 
     Returns ``rows``, ``wall`` and seconds of CPU: all (``cpu``), ``client``, and by part of the cluster.
     """
@@ -82,15 +96,19 @@ def by_threads(
     with headgate.connect(address) as hg:
         opened = [hg.table(table).channel(f"small-{number}") for number in range(channels)]
         begin = _seconds(processes)
-        deadline = time.perf_counter() + seconds
+        began = time.perf_counter()
 
         def work(at: int) -> None:
             own = opened[at::_THREADS]
-            while time.perf_counter() < deadline:
-                start = (at * BATCH_ROWS // _THREADS + counts[at]) % (BATCH_ROWS - rows)
-                sent: object = plain[start : start + rows] if dicts else batch.slice(start, rows)
-                own[counts[at] // rows % len(own)].upsert(sent[0] if isinstance(sent, list) and rows == 1 else sent)
-                counts[at] += rows
+            while time.perf_counter() < began + seconds:
+                for _ in range(max(1, _CALLS // rows)):
+                    start = (at * BATCH_ROWS // _THREADS + counts[at]) % (BATCH_ROWS - rows)
+                    if dicts:
+                        own[counts[at] // rows % len(own)].upsert(plain[start : start + rows] if rows > 1 else plain[start])
+                    else:
+                        own[counts[at] // rows % len(own)].upsert(batch.slice(start, rows))
+                    counts[at] += rows
+                time.sleep(max(0.0, began + counts[at] * _THREADS / rate - time.perf_counter()))
             for channel in own:
                 channel.flush("received")
 
