@@ -52,7 +52,9 @@ class Waited(NamedTuple):
 
     def batch(self) -> pa.RecordBatch:
         """All of them."""
-        return concat_batches(self.batches) if self.batches else self.row_format.reader.batch(self.rows, self.row_format.schema)
+        if not self.batches:
+            return self.row_format.reader.batch(self.rows, self.row_format.schema)
+        return self.batches[0] if len(self.batches) == 1 else concat_batches(self.batches)
 
 
 class SingleRows:
