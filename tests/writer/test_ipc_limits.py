@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import replace
 from typing import Any
 
@@ -68,6 +69,26 @@ def test_buffers_that_share_their_bytes_are_counted_once_each() -> None:
     column = pa.array(range(1_000), pa.int64())
     shared = pa.RecordBatch.from_arrays([column] * 3, names=["a", "b", "c"])
     assert check_batch(rows_message(shared), OPEN) == 24_000
+
+
+def test_lengths_that_no_serializer_writes_are_refused() -> None:
+    def judged(old: bytes, new: bytes, compression: str | None = None) -> str:
+        message = rows_message(INTS, compression)
+        assert message.count(old) == 1
+        with pytest.raises(RpcError) as told:
+            check_batch(message.replace(old, new), OPEN)
+        assert told.value.error.code == CORRUPT
+        return told.value.error.message
+
+    column, prefix = struct.pack("<qq", 1_000, 0), struct.pack("<q", 8_000)
+    assert "negative length" in judged(column, struct.pack("<qq", -1, 0))
+    assert "negative length" in judged(column, struct.pack("<qq", 1_000, -1))
+    assert "outside" in judged(struct.pack("<qq", 0, 8_000), struct.pack("<qq", 1, 8_000))
+    assert "outside" in judged(struct.pack("<qq", 0, 8_000), struct.pack("<qq", -8, 8_000))
+    assert "declares a negative length" in judged(prefix, struct.pack("<q", -2), "lz4")
+    packed = len(rows_message(INTS, "lz4").partition(prefix)[2]) + 8
+    length = next(each for each in range(packed, packed - 8, -1) if struct.pack("<qq", 0, each) in rows_message(INTS, "lz4"))
+    assert "too short" in judged(struct.pack("<qq", 0, length), struct.pack("<qq", 0, 7), "lz4")
 
 
 @pytest.mark.parametrize("compression", ["lz4", "zstd"])

@@ -28,6 +28,10 @@ def spark_options(command: _Command) -> _Command:
 
 _OPTIONS = (
     click.option("--option", "reading", multiple=True, metavar="NAME=VALUE", help="Option of Spark's reader; may be repeated."),
-    click.option("--tasks", type=click.IntRange(1), help="Tasks that write. [1 up to 4 MiB; a bucket each, or spark.sql.shuffle.partitions]"),
+    click.option(
+        "--tasks",
+        type=click.IntRange(1),
+        help="Tasks that write. [1 up to 4 MiB; a bucket each, or spark.sql.shuffle.partitions]",
+    ),
     session_options("Spark's master: spark://…, k8s://…, yarn.", default="local[*]"),
 )
