@@ -253,21 +253,13 @@ class TableOwner(TableReader, TableServices):
 
     def _context(self) -> TableContext:
         log, definition = self._own()
-        opened = self._opened
-        return TableContext(
-            opened.store,
-            log,
-            definition,
-            opened.layout,
-            opened.snapshots,
-            opened.system.clock,
-            opened.stage(log),
-            lambda: self._before_commit(False),
-        )
+        opened, stage = self._opened, self._opened.stage(log)
+        clock, check = opened.system.clock, lambda: self._before_commit(False)
+        return TableContext(opened.store, log, definition, opened.layout, opened.snapshots, clock, stage, check)
 
     def _look(self) -> tuple[Definition, Callable[[], FileSystemView], LostFiles]:
-        lost = LostFiles(self._store, self._opened.layout.history_folder)
-        return self._opened.writable()[1], lambda: self._snapshots.current().view, lost
+        opened = self._opened
+        return opened.writable()[1], lambda: self._snapshots.current().view, LostFiles(opened.store, opened.layout.history_folder)
 
     def _restored(self) -> None:
         self._groups = None

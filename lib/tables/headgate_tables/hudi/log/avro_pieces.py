@@ -24,7 +24,6 @@ Cells: TypeAlias = "tuple[Bytes, Mask | None]"
 _LENGTH_BYTES = 4
 MOST_SHORT = (1 << 31) - 1
 """Bytes of an Arrow array with 32-bit offsets, which are cheaper to make."""
-_NOTHING = pa.scalar(b"", pa.binary())
 _LARGE = pa.large_binary()
 
 
@@ -71,7 +70,7 @@ class Pieces:
         total = int(self._lengths.sum()) + _LENGTH_BYTES * self.rows
         if total > MOST_SHORT or any(part.type == _LARGE for part in parts):
             parts = [pc.cast(part, _LARGE) for part in parts]
-        nothing = _NOTHING if parts[0].type != _LARGE else _NOTHING.cast(_LARGE)
+        nothing = pa.scalar(b"", parts[0].type)  # not when this is imported: Arrow would look for pandas
         return bytes_of(pc.binary_join_element_wise(*parts, nothing, null_handling="replace", null_replacement=b""))
 
     def _encoded(self) -> list[Cells]:
