@@ -117,11 +117,11 @@ def test_a_small_batch_is_written_by_one_task_in_one_stage(spark: Any, tmp_path:
     """A stage with a shuffle before it takes as long as all else."""
     parts = [[*CHANGES, *NEW][at::files] for at in range(files)]
     frame = spark.read.parquet(*[write(tmp_path / f"part-{at}.parquet", part) for at, part in enumerate(parts)])
-    spark.sparkContext.setJobGroup("small", "a small batch")
+    spark.sparkContext.setJobGroup(group := f"small {files}", "a small batch")
     upsert(frame, url)
     tracker = spark.sparkContext.statusTracker()
     stages = [
-        tracker.getStageInfo(stage) for job in tracker.getJobIdsForGroup("small") for stage in tracker.getJobInfo(job).stageIds
+        tracker.getStageInfo(stage) for job in tracker.getJobIdsForGroup(group) for stage in tracker.getJobInfo(job).stageIds
     ]
     assert [stage.numTasks for stage in stages] == [1]
     assert_same_rows(read_by_us(tmp_path / "t"), oracle_of([ROWS, CHANGES, NEW]), "our reader")
