@@ -44,6 +44,7 @@ def orders(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_file_is_loaded_once_however_often_the_command_runs(headgate: Any, orders: Path) -> None:
     command = ("load", str(orders), "--table", "once", "--create", "--key", "id", "--partition-by", "day", "--buckets", "2")
     code, said, _ = headgate(*command)
@@ -54,6 +55,7 @@ def test_a_file_is_loaded_once_however_often_the_command_runs(headgate: Any, ord
     assert headgate("verify", "once")[1][0]["ok"] is True
 
 
+@pytest.mark.slow
 def test_deletes_and_mixed_operations_come_from_files_too(headgate: Any, orders: Path, tmp_path: Path) -> None:
     headgate("load", str(orders), "--table", "mixed", "--create", "--key", "id", "--partition-by", "day")
     gone = tmp_path / "gone.csv"
@@ -69,6 +71,7 @@ def test_deletes_and_mixed_operations_come_from_files_too(headgate: Any, orders:
     assert sorted((row["id"], row["price"]) for row in rows) == [(2, 9.5), (4, 4.5)]
 
 
+@pytest.mark.slow
 def test_a_load_that_was_killed_goes_on_where_it_was(headgate: Any, cluster: DevCluster, tmp_path: Path) -> None:
     path = tmp_path / "big.parquet"
     pq.write_table(pa.table({"id": pa.array(range(ROWS), pa.int64()), "text": ["x" * 40] * ROWS}), path, row_group_size=50_000)
@@ -115,6 +118,7 @@ def changes_in(said: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [each for each in said if each["event"] == "changed"]
 
 
+@pytest.mark.slow
 def test_a_file_that_has_changed_since_its_load_is_never_loaded_without_a_word(
     headgate: Any, orders: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -135,6 +139,7 @@ def test_a_file_that_has_changed_since_its_load_is_never_loaded_without_a_word(
     assert "it is loaded whole, as upserts; rows of the other load that it does not have stay." in said
 
 
+@pytest.mark.slow
 def test_files_of_one_name_in_several_folders_are_no_changes_of_each_other(headgate: Any, tmp_path: Path) -> None:
     for at in (1, 2, 3):
         (tmp_path / f"in{at}").mkdir()
@@ -147,6 +152,7 @@ def test_files_of_one_name_in_several_folders_are_no_changes_of_each_other(headg
     assert headgate("table", "scan", "parts", "--count")[1] == [{"rows": 3}]
 
 
+@pytest.mark.slow
 def test_a_channel_that_is_given_belongs_to_one_file_until_more_is_appended(headgate: Any, orders: Path) -> None:
     command = ("load", str(orders), "--table", "given", "--create", "--key", "id", "--channel", "mine")
     assert headgate(*command)[1][-1]["rows"] == 1000
@@ -163,6 +169,7 @@ def test_a_channel_that_is_given_belongs_to_one_file_until_more_is_appended(head
     assert headgate(*command[:-2], "--appended")[0] == ExitCode.USAGE
 
 
+@pytest.mark.slow
 def test_a_file_that_was_loaded_is_loaded_once_more_when_asked(headgate: Any, orders: Path) -> None:
     """In between, another file changes a row of it; the load brings it back."""
     command = ("load", str(orders), "--table", "again", "--create", "--key", "id")
@@ -305,6 +312,7 @@ def test_a_file_that_does_not_fit_the_table_is_refused_with_the_column(headgate:
     assert "Did you mean 'price'?" in errors[0]["error"]["fix"]
 
 
+@pytest.mark.slow
 def test_columns_that_a_file_lacks_are_named_and_null(headgate: Any, orders: Path, tmp_path: Path) -> None:
     headgate("load", str(orders), "--table", "lacking", "--create", "--key", "id")
     short = tmp_path / "short.csv"
@@ -340,6 +348,7 @@ def test_compactors_do_what_an_operator_asks_the_owner_for(headgate: Any, orders
     assert headgate("table", "scan", "compacted", "--count")[1] == [{"rows": 1000}]
 
 
+@pytest.mark.slow
 def test_a_table_of_the_cluster_goes_back_to_a_savepoint(headgate: Any, orders: Path, tmp_path: Path) -> None:
     headgate("load", str(orders), "--table", "back", "--create", "--key", "id", "--partition-by", "day")
     code, (saved,), _ = headgate("savepoint", "back", "--comment", "loaded")

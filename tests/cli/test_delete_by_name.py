@@ -52,6 +52,7 @@ def folder_of(table: sdk.Table) -> Path:
     return Path(table.info.url.removeprefix("file://"))
 
 
+@pytest.mark.slow
 def test_rows_are_counted_and_deleted_through_a_channel(headgate: Any, table: sdk.Table) -> None:
     command = ("table", "delete", table.info.name, "--where", f"note = '{SECRET}'")
     code, (found,), _ = headgate(*command, "--dry-run")

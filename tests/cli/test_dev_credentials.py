@@ -121,6 +121,7 @@ async def tables_at(address: str, timeout: float = 60) -> object:
         return await hg.tables()
 
 
+@pytest.mark.slow
 async def test_a_program_sends_its_token_to_its_cluster_and_to_no_other_program_on_the_port(
     credentials: DevCredentials, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -146,6 +146,7 @@ def headgate(*arguments: str) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run([sys.executable, "-m", "headgate_cli", *arguments], capture_output=True, check=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [["--format", "csv"], ["--json", "--limit", "0"], ["--format", "arrow"], ["--format", "parquet"]])
 def test_a_reader_that_has_enough_is_no_error(how: list[str], tmp_path: Path) -> None:
     """More is written than a pipe holds, and its reader goes after the first byte."""

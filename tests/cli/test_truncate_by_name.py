@@ -19,6 +19,7 @@ def left(table: sdk.Table) -> list[int]:
     return sorted(read_by_hudi_rs(Path(table.info.url.removeprefix("file://")))["n"].to_pylist())
 
 
+@pytest.mark.slow
 def test_partitions_and_then_all_rows_go_while_a_channel_is_open(headgate: Any, cluster: DevCluster) -> None:
     with sdk.connect(cluster.address, timeout=READY_S, wait=READY_S) as hg:
         table = hg.create_table("numbers", SCHEMA, key="id", partition_by="part", buckets=2)

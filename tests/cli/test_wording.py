@@ -5,8 +5,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from headgate_cli.wording import for_command_line
 
 ROOT = Path(__file__).parents[2]
@@ -40,12 +38,16 @@ def text_of(node: ast.expr) -> str:
     return "".join(str(part.value) if isinstance(part, ast.Constant) else "4" for part in parts)
 
 
-@pytest.mark.parametrize("text", sorted(text for text in set(said()) if PYTHON.search(text)))
-def test_an_error_of_a_library_speaks_of_options(text: str) -> None:
-    shown = for_command_line(text)
+def python_left(shown: str) -> list[str]:
     python = re.sub(r"--[a-z-]+ \w+=", "", shown)
-    left = [found for found in PYTHON.findall(python) if not found.startswith(PROGRAMS_ONLY)]
-    assert not left, f"headgate_cli/wording.py has no rule for {left} in {shown!r}"
+    return [found for found in PYTHON.findall(python) if not found.startswith(PROGRAMS_ONLY)]
+
+
+def test_every_error_of_a_library_speaks_of_options() -> None:
+    spoken_in_python = [text for text in set(said()) if PYTHON.search(text)]
+    assert len(spoken_in_python) > 30
+    left = {shown: found for shown in map(for_command_line, spoken_in_python) if (found := python_left(shown))}
+    assert not left, "headgate_cli/wording.py has no rule for these"
 
 
 def test_a_reworded_message_is_a_sentence_that_names_the_command() -> None:

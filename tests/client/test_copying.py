@@ -58,6 +58,7 @@ def found(table: headgate.Table) -> list[dict[str, Any]]:
     return sorted(rows.to_pylist(), key=lambda each: each["id"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ordering", ["version", None])
 def test_a_copy_has_the_definition_and_the_rows_of_its_moment(hg: headgate.Headgate, ordering: str | None) -> None:
     name = f"of_{ordering}"
@@ -107,6 +108,7 @@ def test_a_moment_that_is_gone_makes_no_table(hg: headgate.Headgate) -> None:
     assert "never" not in [info.name for info in hg.tables()]
 
 
+@pytest.mark.slow
 def test_a_copy_is_of_one_moment_while_rows_stream_in(hg: headgate.Headgate) -> None:
     """Each batch writes all keys with one version: a copy with two versions would be of no moment."""
     table = made(hg, "busy", [row(number, 0) for number in range(300)])

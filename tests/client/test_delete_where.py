@@ -139,6 +139,7 @@ def test_the_later_write_wins_in_a_table_without_ordering(hg: headgate.Headgate,
     assert found(table) == {1: (3, "new"), 9: (1, "new")}
 
 
+@pytest.mark.slow
 def test_producers_lose_nothing_newer_while_rows_are_deleted_again_and_again(hg: headgate.Headgate) -> None:
     """Keys below 600 are written until their last version is ``new``, the others never again; deletes run all the time."""
     keys, table = range(600), made(hg, "streamed", [row(number) for number in range(700)])

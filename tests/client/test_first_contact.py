@@ -64,6 +64,7 @@ async def test_another_program_listens() -> None:
         )
 
 
+@pytest.mark.slow
 async def test_one_side_alone_speaks_tls_or_trusts_others(tmp_path: Path) -> None:
     ours, theirs = self_signed(tmp_path / "ours"), self_signed(tmp_path / "theirs")
     credentials = grpc.ssl_server_credentials([(ours.key.read_bytes(), ours.cert.read_bytes())])
@@ -98,6 +99,7 @@ async def test_a_cluster_that_is_waited_for_is_found_when_it_comes_and_the_log_s
     assert f"{NOBODY}: nothing listens there" in logged.getMessage()
 
 
+@pytest.mark.slow
 async def test_a_wait_that_is_over_is_the_error_of_an_attempt_and_was_logged(caplog: pytest.LogCaptureFixture) -> None:
     async with aio.connect(NOBODY, timeout=30, wait=1.5) as hg:
         with pytest.raises(headgate.UnavailableError, match=f"^{NOBODY}: nothing listens there"):  # not: no answer within 30 s
@@ -105,6 +107,7 @@ async def test_a_wait_that_is_over_is_the_error_of_an_attempt_and_was_logged(cap
     assert f"{NOBODY}: nothing listens there" in caplog.text
 
 
+@pytest.mark.slow
 async def test_a_cluster_that_was_there_is_waited_for_as_long_as_the_timeout_says() -> None:
     async with scripted_cluster() as cluster, aio.connect(cluster.coordinator, timeout=3.0) as hg:
         await hg.tables()
@@ -143,6 +146,7 @@ def test_a_server_that_wants_a_certificate_leads_to_the_option_for_it() -> None:
     assert "headgate.Tls(certificate=..., key=...)" in why.fix
 
 
+@pytest.mark.slow
 def test_nothing_but_the_error_is_on_stderr(tmp_path: Path) -> None:
     """In an interpreter of its own: gRPC reads its verbosity once."""
     certificate = self_signed(tmp_path / "ours").cert

@@ -84,6 +84,7 @@ async def test_of_several_front_addresses_one_that_answers_is_taken(cluster: Clu
     assert ids(cluster) == [0]
 
 
+@pytest.mark.slow
 async def test_a_silent_writer_behind_it_is_left_when_the_cluster_gave_it_up_and_not_before(cluster: Cluster) -> None:
     """It is known by the name that it said: its address is that of all, and the proxy need not take the one that was named."""
     world = NoPauses()

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -30,6 +31,7 @@ SECONDS_OF_400_YEARS = 12_622_780_800
 # --- Python values ---
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.sampled_from(COLUMNS), SCALARS | NESTED), min_size=20, max_size=60))
 @effort(40)
 def test_python_values_come_back_equal_or_are_refused(drawn: list[tuple[str, Any]]) -> None:
@@ -107,6 +109,7 @@ _arrays = (
 )
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.sampled_from(COLUMNS), _arrays), min_size=20, max_size=60))
 @effort(40)
 def test_arrow_values_come_back_equal_or_are_refused(drawn: list[tuple[str, Any]]) -> None:

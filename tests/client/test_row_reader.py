@@ -96,6 +96,7 @@ def test_values_at_the_edge_are_read_as_in_a_batch_or_left_to_it(column: str, va
     _check(UPSERT, {**row(0, column, value), "big": value if column == "big" else 1})
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.sampled_from(SCHEMA.names[1:]), SCALARS | NESTED), min_size=20, max_size=60))
 @effort(60)
 def test_any_value_is_read_as_in_a_batch_or_left_to_it(drawn: list[tuple[str, Any]]) -> None:

@@ -43,6 +43,7 @@ async def transport() -> AsyncIterator[Transport]:
     await transport.close()
 
 
+@pytest.mark.slow
 async def test_the_sdk_gives_a_silent_connection_up_in_time_to_go_on_elsewhere(link: Link, transport: Transport) -> None:
     with transport.link(link.address) as connection:
         call: Any = connection.channel.stream_stream("/of.Test/Stream")()
@@ -57,6 +58,7 @@ async def test_the_sdk_gives_a_silent_connection_up_in_time_to_go_on_elsewhere(l
         assert failed.code() is grpc.StatusCode.UNAVAILABLE
 
 
+@pytest.mark.slow
 async def test_the_sdk_finds_a_silent_connection_that_no_call_uses(link: Link, transport: Transport) -> None:
     with transport.link(link.address) as connection:
         channel = connection.channel

@@ -234,6 +234,7 @@ _steps = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(_steps, st.lists(st.integers(0, 3), max_size=4), st.booleans())
 @effort(40)
 def test_any_calls_one_at_a_time_commit_what_the_same_rows_in_order_are(

@@ -106,6 +106,7 @@ async def test_a_writer_that_failed_is_not_tried_first_again(cluster: Cluster) -
     assert ids(cluster) == [0]
 
 
+@pytest.mark.slow
 async def test_a_silent_writer_is_left_when_the_cluster_gave_it_up_and_not_before(cluster: Cluster) -> None:
     """A stopped process keeps its connections; only the coordinators know."""
     world = NoPauses()
@@ -219,6 +220,7 @@ async def test_a_cluster_that_is_not_there_is_named_after_the_timeout() -> None:
             await hg.table("t")
 
 
+@pytest.mark.slow
 async def test_a_channel_that_no_writer_takes_is_unavailable_after_the_timeout(cluster: Cluster) -> None:
     cluster.listed = []
     async with table_of(cluster, timeout=2.0) as table:

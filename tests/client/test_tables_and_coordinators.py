@@ -134,6 +134,7 @@ def test_what_is_no_address_is_refused(address: str) -> None:
         aio.connect(address)
 
 
+@pytest.mark.slow
 async def test_tls_trusts_whom_it_is_told_to_and_nobody_else(tmp_path: Path) -> None:
     ours, theirs = self_signed(tmp_path / "ours"), self_signed(tmp_path / "theirs")
     credentials = grpc.ssl_server_credentials([(ours.key.read_bytes(), ours.cert.read_bytes())])

@@ -40,6 +40,7 @@ def partitions_of(batch: pa.RecordBatch) -> set[tuple[Any, Any]]:
 # --- partitions ---
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.sampled_from(["a", "b", None]), st.sampled_from([0, 1, 7, None])), max_size=60), st.integers(1, 6))
 @effort(200)
 def test_slices_are_as_long_as_the_number_of_partitions_allows_and_lose_no_row(
@@ -97,6 +98,7 @@ _values = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(_values, min_size=1, max_size=9), st.integers(0, 8))
 @effort(150)
 def test_a_row_counts_as_many_bytes_as_a_writer_counts(values: list[dict[str, Any]], start: int) -> None:

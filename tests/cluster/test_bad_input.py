@@ -83,6 +83,7 @@ def assert_explained(error: errors_pb2.Error, bad: Bad, cluster: Cluster) -> Non
     assert str(cluster.folder) not in error.message + error.fix
 
 
+@pytest.mark.slow
 async def test_bombs_cost_a_writer_no_memory(cluster: Cluster) -> None:
     """96 MiB each from eight channels at once; those that say less than they are fill no more than they say."""
     limit = 64 * MIB
@@ -112,6 +113,7 @@ async def all_answers(producer: Producer) -> NoReturn:
         await producer.answer()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compression", [grpc.Compression.NoCompression, grpc.Compression.Gzip])
 async def test_a_message_over_the_limit_of_grpc_ends_its_stream_and_loses_nothing(
     compression: grpc.Compression, cluster: Cluster
@@ -188,6 +190,7 @@ async def test_values_that_look_like_paths_are_folders_inside_the_table(cluster:
         assert {path.name for path in cluster.folder.iterdir()} == {"logs", "store"}
 
 
+@pytest.mark.slow
 async def test_damaged_bytes_are_refused_or_harmless(cluster: Cluster) -> None:
     """One bit of each byte of the metadata: the answer is an ack or a typed error, and what was accepted can be committed."""
     async with scene(cluster, "damaged") as at:

@@ -192,6 +192,7 @@ def test_a_call_that_cannot_be_right_takes_nothing_and_the_next_one_goes_on(
         neighbour.judge(cluster, "before", "behind")
 
 
+@pytest.mark.slow
 def test_rows_of_more_partitions_than_a_writer_takes_at_once_are_taken_in_their_order(
     cluster: Cluster, table: headgate.Table
 ) -> None:

@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
 from headgate import aio
 from headgate.maintenance import Maintenance
@@ -29,6 +30,7 @@ def kinds_by_commit(path: Path) -> list[set[str]]:
     return [found[instant] for instant in sorted(found)]
 
 
+@pytest.mark.slow
 async def test_writers_follow_the_setting_while_a_channel_is_open(tmp_path: Path) -> None:
     """A checkpoint that is open already when the setting changes keeps its format."""
     schema = pa.schema([("id", pa.string()), ("n", pa.int64())])
@@ -63,6 +65,7 @@ async def test_writers_follow_the_setting_while_a_channel_is_open(tmp_path: Path
         assert sorted(open_table(table.info.url).scan(["id"]).to_table()["id"].to_pylist()) == ids
 
 
+@pytest.mark.slow
 def test_a_writer_that_dies_with_a_file_of_avro_rows_loses_and_doubles_nothing(tmp_path: Path) -> None:
     """Rows are counted block by block, by fastavro and by us, and merged by every reader."""
     workload = Workload(hot_keys=20, partitions=2)

@@ -264,6 +264,7 @@ def test_merged_rows_are_compared_with_what_the_history_implies(workload: Worklo
     assert found([*right, back]) == 1
 
 
+@pytest.mark.slow
 @BOTH
 def test_real_files_are_read_alike_by_both_readers_and_judged(workload: Workload, tmp_path: Path) -> None:
     url, told = write_with_the_library(tmp_path, workload)
@@ -289,6 +290,7 @@ def test_a_data_file_that_no_commit_names_is_found(tmp_path: Path) -> None:
         assert_exactly_once(url, told, EVENT_TIME)
 
 
+@pytest.mark.slow
 def test_a_missing_commit_and_a_repeated_one_are_found_in_real_files(tmp_path: Path) -> None:
     url, told = write_with_the_library(tmp_path, COMMIT_TIME)
     again = [replace(told[0], acked=1200, attempts=[Attempt(1, 0, 1200)])]
@@ -338,6 +340,7 @@ def test_a_journal_keeps_attempts_and_the_highest_safe_acknowledgement(tmp_path:
     assert history.known_committed == 7
 
 
+@pytest.mark.slow
 def test_random_small_damage_is_always_found() -> None:
     """Whatever single entry is dropped, doubled, or given to another instant: there is an anomaly."""
     draw = random.Random(7)

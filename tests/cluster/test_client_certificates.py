@@ -62,6 +62,7 @@ def send(channel: headgate.Channel, *keys: str) -> None:
     channel.flush()
 
 
+@pytest.mark.slow
 def test_a_channel_belongs_to_the_name_whichever_certificate_comes_and_to_nobody_else(scene: Scene) -> None:
     own = f"cert:{LOADER}/own"
     with scene.connect(LOADER) as hg, hg.table(TABLE).channel(own) as channel:
@@ -91,6 +92,7 @@ def test_channels_begin_with_the_certificates_name_where_the_role_says_so(scene:
         assert "by a SPIFFE id" in keys_of(hg.table(TABLE).info.url)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("token", [None, "ann-token"])
 @pytest.mark.parametrize("what", ["none", "expired", "foreign"])
 def test_without_a_valid_certificate_nobody_is_reached_and_a_token_does_not_help(
@@ -157,6 +159,7 @@ def send_until_ended(channel: headgate.Channel) -> None:
     pytest.fail("the channel did not end")
 
 
+@pytest.mark.slow
 def test_a_command_shows_the_certificate_that_it_is_given(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
     issued, certified = scene.certified.clients.issue("command", [LOADER]), scene.certified
     place = ("--connect", certified.cluster.address, "--tls-ca", str(certified.server))

@@ -100,7 +100,7 @@ NEMESES: Mapping[str, Callable[[Cluster, Producers], Any]] = {
 }
 
 
-@pytest.mark.parametrize("nemesis", slow_but(["writer killed", "coordinator killed"], NEMESES))
+@pytest.mark.parametrize("nemesis", slow_but(["writer killed"], NEMESES))
 def test_nothing_is_lost_doubled_or_swapped_when(nemesis: str, tmp_path: Path) -> None:
     patient = [] if nemesis == "writer paused" else PATIENT  # that one has to be missed
     under(tmp_path, COMMIT_TIME, NEMESES[nemesis], options={"coordinator": [*SOON, *patient]})

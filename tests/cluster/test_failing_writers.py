@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
 import headgate
 from support.alarms import wait_for_alarm, wait_until_quiet
@@ -25,6 +26,7 @@ def send(channels: Sequence[headgate.Channel], first: int) -> None:
         channel.flush("queryable")
 
 
+@pytest.mark.slow
 def test_ro13_a_table_whose_flushes_fail_at_one_writer_goes_on_with_the_other(tmp_path: Path) -> None:
     """It stood still until an operator restarted that writer."""
     plant = {"writer-2": ("fails_flushes",)}
@@ -46,6 +48,7 @@ def test_ro13_a_table_whose_flushes_fail_at_one_writer_goes_on_with_the_other(tm
         assert sorted(found["n"].to_pylist()) == list(range(2 * ROWS))
 
 
+@pytest.mark.slow
 def test_ro13_a_writer_that_has_recovered_has_a_part_again_without_an_abort(tmp_path: Path) -> None:
     plant = {"writer-2": ("fails_three_flushes",), "coordinator": ("excludes_briefly",)}
     with (

@@ -60,6 +60,7 @@ async def test_ro10_rows_that_a_flush_has_confirmed_are_there_though_a_false_wri
         assert f"writer {writer.process} at {writer.address} is excluded until it restarts" in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bug", ["drops_frames", "forgets_files"])
 def test_ro10_a_writer_that_loses_rows_is_left_out_and_what_producers_send_is_there_once(tmp_path: Path, bug: str) -> None:
     workload = Workload()

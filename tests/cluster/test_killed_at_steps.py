@@ -80,7 +80,7 @@ COORDINATOR += [
     Death("coordinator-1", "border_with_move", 1),
     Death("coordinator-1", "fold_written", 1),
 ]
-FAST = ["writer-1 at file_durable", "coordinator-1 at slot_won"]
+FAST = ["coordinator-1 at slot_won"]
 WORKLOADS = [Workload(), Workload(event_time=False)]
 
 

@@ -15,6 +15,7 @@ SCHEMA = pa.schema({"id": pa.string(), "n": pa.int64()})
 SOON = {"coordinator": ["--checkpoint-interval", "300ms", "--checkpoint-min-interval", "100ms"]}
 
 
+@pytest.mark.slow
 def test_clients_of_a_table_that_another_program_wrote_get_an_error_that_says_so(tmp_path: Path) -> None:
     with (
         Cluster(tmp_path / "cluster", writers=1, options=SOON) as cluster,

@@ -13,6 +13,7 @@ SOON = {"coordinator": ["--checkpoint-interval", "300ms", "--checkpoint-min-inte
 NAMES = ("first", "sales.second", "third")
 
 
+@pytest.mark.slow
 def test_a_producer_follows_its_table_and_no_row_is_lost_or_doubled(tmp_path: Path) -> None:
     with (
         Cluster(tmp_path / "cluster", coordinators=2, writers=2, options=SOON) as cluster,

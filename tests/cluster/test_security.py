@@ -120,6 +120,7 @@ def command(kind: str, store: Path, *flags: str) -> list[str]:
     return [sys.executable, "-m", f"headgate_{kind}", *needed, *flags]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("address", ["0.0.0.0:0", "[::]:0"])
 @pytest.mark.parametrize("kind", ["coordinator", "writer"])
 def test_an_address_that_others_reach_is_refused_without_tls_and_tokens(
@@ -142,6 +143,7 @@ def test_an_address_that_others_reach_is_refused_without_tls_and_tokens(
         assert all(name in ended.stderr for name in (address, *missing))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["insecure", "guarded"])
 def test_it_is_served_with_both_or_when_somebody_says_that_it_may_be_insecure(how: str, tmp_path: Path, access: Path) -> None:
     redis = start_redis(tmp_path / "redis.log")

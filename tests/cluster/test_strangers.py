@@ -6,6 +6,7 @@ from pathlib import Path
 
 import grpc
 import pyarrow as pa
+import pytest
 
 import headgate
 from headgate.status import Status
@@ -45,6 +46,7 @@ def send(status: Status, writer: int, frame: wire.Frame) -> str:
         return "".join(answer.refused.why for answer in answers)
 
 
+@pytest.mark.slow
 def test_ex7_a_stranger_with_the_identity_of_a_writer_aborts_nothing_and_no_writer_is_excluded(tmp_path: Path) -> None:
     refusals: list[str] = []
     with (

@@ -4,6 +4,8 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
 import headgate
 from headgate.maintenance import Maintenance
 from headgate_tables.hudi import open_table
@@ -34,6 +36,7 @@ def agreed(url: str) -> int:
         return table.format_version
 
 
+@pytest.mark.slow
 def test_an_owner_killed_in_a_change_of_version_loses_nothing_and_the_stream_goes_on(tmp_path: Path) -> None:
     workload = Workload()
     kill_at = {"coordinator-1": "config_slot_won:1"}

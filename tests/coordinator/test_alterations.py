@@ -80,6 +80,7 @@ async def test_a_change_that_is_made_already_and_a_plan_of_one_end_no_channel(
     assert columns_of(await described(coordinator)) == SCHEMA
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "code", "said"),
     [

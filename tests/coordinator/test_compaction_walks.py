@@ -27,6 +27,7 @@ WALKS = int(os.environ.get("HEADGATE_WALKS", "150"))
 STEPS = 1000
 
 
+@pytest.mark.slow
 def test_every_operation_ends_finished_once_or_dropped_and_nothing_is_stuck() -> None:
     faults: Counter[str] = Counter()
     ended: Counter[str] = Counter()

@@ -19,6 +19,7 @@ OPTIONS = {"partition_by": ["part"], "ordering": "ts", "buckets": 2}
 DRAIN_TIMEOUT_S = 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("goes_on", [True, False])
 async def test_a_drain_goes_on_while_its_checkpoint_does(goes_on: bool, tmp_path: Path, redis: str) -> None:
     """What a checkpoint has flushed would be lost with the ownership, and under a load that takes long to flush each restart of a
@@ -58,6 +59,7 @@ def test_a_drain_lasts_from_the_last_progress_and_never_longer_than_a_grace_peri
     assert drain_deadline(100.0, progressed_at, 10.0) == deadline
 
 
+@pytest.mark.slow
 async def test_a_drain_while_redis_is_away_goes_on_committing_until_another_can_take_over(tmp_path: Path) -> None:
     """Both are restarted at once, say. The Redis that comes back is empty, but the heir waits for no holder."""
     redis = start_redis(tmp_path / "redis.log")
@@ -86,6 +88,7 @@ async def test_a_drain_while_redis_is_away_goes_on_committing_until_another_can_
     assert sorted(row["id"] for row in by_hudi_rs(table.url)) == ["a", "b"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("others", [False, True])
 async def test_a_redis_that_stays_away_holds_a_drain_up_no_longer_than_its_timeout_and_alone_not_at_all(
     others: bool, tmp_path: Path

@@ -78,6 +78,7 @@ async def test_two_writers_commit_one_checkpoint_together(tmp_path: Path, redis:
         assert len(reopened.commits()) == 1
 
 
+@pytest.mark.slow
 async def test_a_drained_coordinator_hands_its_tables_over_without_waiting_for_the_lease(tmp_path: Path, redis: str) -> None:
     async with (
         running_coordinator(tmp_path, redis, name="one", lease_ttl=600.0) as one,
@@ -268,6 +269,7 @@ async def test_an_incarnation_that_was_never_issued_ends_nothing(tmp_path: Path,
         assert notes(open_table(table.url)) == {"a": "x"}
 
 
+@pytest.mark.slow
 async def test_without_redis_the_owner_goes_on_and_nothing_new_is_taken(tmp_path: Path) -> None:
     """Rule R4."""
     process = start_redis(tmp_path / "redis.log")

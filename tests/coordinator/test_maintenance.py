@@ -290,6 +290,7 @@ async def test_times_in_the_future_are_accepted_alone(coordinator: Running, writ
     assert await owner(coordinator).Adopt(api.AdoptRequest(table=T, future_times=True)) == api.AdoptResponse()
 
 
+@pytest.mark.slow
 async def test_a_table_without_an_entry_becomes_one_of_the_cluster(tmp_path: Path, redis: str) -> None:
     with create_table(f"{tmp_path}/old", SCHEMA, record_key="id", partition_by=["part"], ordering="ts", name="old") as old:
         old.upsert(rows(("a", 1, "x")))
@@ -344,6 +345,7 @@ async def test_a_plan_without_compactors_waits_and_is_told_of(coordinator: Runni
     again.cancel()
 
 
+@pytest.mark.slow
 async def test_channels_are_listed_by_name_in_pages(tmp_path: Path, redis: str) -> None:
     names = [f"loader-{number:04}" for number in range(2_500)]
     now = round(datetime.now(UTC).timestamp() * 1000)

@@ -63,6 +63,7 @@ async def test_a_renaming_that_is_refused_ends_no_channel(
     assert await names(coordinator) == [T, "other"]
 
 
+@pytest.mark.slow
 async def test_d11_channels_end_and_go_on_at_their_offsets_under_the_new_name(
     coordinator: Running, writer: ScriptedWriter
 ) -> None:
@@ -82,6 +83,7 @@ async def test_d11_channels_end_and_go_on_at_their_offsets_under_the_new_name(
     assert error.code == errors_pb2.CODE_TABLE_RENAMED
 
 
+@pytest.mark.slow
 async def test_d11_a_new_table_of_the_old_name_begins_above_the_epochs_of_the_renamed_one(
     coordinator: Running, writer: ScriptedWriter
 ) -> None:
@@ -115,6 +117,7 @@ async def test_the_new_name_takes_the_right_to_create_it(tmp_path: Path, redis: 
         assert (await ask("bob", "sales.orders", "private")).code == errors_pb2.CODE_TABLE_NOT_FOUND
 
 
+@pytest.mark.slow
 async def test_under_its_new_name_a_table_is_created_again_and_altered_as_any_other(
     coordinator: Running, writer: ScriptedWriter
 ) -> None:
@@ -138,6 +141,7 @@ async def test_d11_a_table_that_has_another_name_is_not_said_to_be_dropped(coord
     assert await names(coordinator) == ["renamed"]
 
 
+@pytest.mark.slow
 async def test_d11_who_opens_the_new_name_ends_a_renaming_that_broke_off(tmp_path: Path, redis: str) -> None:
     async with running_coordinator(tmp_path, redis) as coordinator, scripted_writer(coordinator.address) as writer:
         await coordinator.create(T, SCHEMA, **OPTIONS)

@@ -111,6 +111,7 @@ def test_ro8_a_writer_that_restarts_under_its_old_process_id_and_is_not_noticed_
     assert any(is_false(walk(seed)) for seed in looks(484))
 
 
+@pytest.mark.slow
 def test_ro10_whatever_writers_report_every_row_whose_offset_is_committed_is_in_a_file() -> None:
     liars = excluded = 0
     for seed in range(WALKS):
@@ -136,6 +137,7 @@ def test_ro10_a_coordinator_that_keeps_false_writers_does_not_go_on() -> None:
         walk_until_stuck()
 
 
+@pytest.mark.slow
 def test_ro11_a_writer_that_passes_no_barrier_keeps_nothing_from_being_committed() -> None:
     silent = excluded = 0
     for seed in range(WALKS):
@@ -156,11 +158,13 @@ def test_ro11_a_coordinator_that_keeps_silent_writers_does_not_go_on() -> None:
         walk_until_stuck()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mutant", [mutants.ExcludesTheSlow, mutants.BlamesOneOfMany])
 def test_ro11_a_coordinator_that_excludes_writers_for_too_little_is_found(mutant: type[TableCoordinator]) -> None:
     assert any(is_false(SilentWalk(seed, mutant)) for seed in looks(0)), f"{mutant.__doc__} Nobody noticed."
 
 
+@pytest.mark.slow
 def test_ro13_a_writer_whose_flushes_fail_each_time_keeps_nothing_from_being_committed() -> None:
     failing = excluded = 0
     for seed in range(WALKS):
@@ -172,6 +176,7 @@ def test_ro13_a_writer_whose_flushes_fail_each_time_keeps_nothing_from_being_com
     assert excluded > WALKS / 5, f"{failing} failed, and only in {excluded} walks any was found out"
 
 
+@pytest.mark.slow
 def test_ro13_an_error_that_every_writer_has_leaves_the_table_to_them_and_it_goes_on_when_the_cause_is_gone() -> None:
     for seed in range(WALKS):
         with naming(f"walk {seed}"):
@@ -202,6 +207,7 @@ def test_ro7_rows_that_ask_for_no_checkpoint_are_found() -> None:
         walk_until_stuck()
 
 
+@pytest.mark.slow
 def test_r1_two_coordinators_whose_leases_are_lost_again_and_again_find_out_who_owns_the_table() -> None:
     forgotten = 0
     for seed in range(WALKS):

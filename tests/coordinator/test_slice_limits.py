@@ -27,6 +27,7 @@ def looks(first: int) -> Iterator[int]:
     yield from range(LOOKS)
 
 
+@pytest.mark.slow
 def test_no_slice_passes_its_limit_and_everything_is_committed_once_compaction_comes() -> None:
     full = stopped = 0
     for seed in range(WALKS):
@@ -39,6 +40,7 @@ def test_no_slice_passes_its_limit_and_everything_is_committed_once_compaction_c
     assert stopped > WALKS // 10, "hardly a walk was stopped"
 
 
+@pytest.mark.slow
 def test_rows_that_were_taken_are_committed_without_any_compaction() -> None:
     stopped = 0
     for seed in range(WALKS):

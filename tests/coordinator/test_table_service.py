@@ -180,6 +180,7 @@ async def test_a_new_table_serves_without_waiting_for_a_scan(tmp_path: Path, red
         await coordinator.until("t", state="owned")
 
 
+@pytest.mark.slow
 async def test_a_flood_of_refused_creations_is_answered_unread(tmp_path: Path, redis: str) -> None:
     """At a rate that pays off none of them, however long they take here."""
     async with running_coordinator(tmp_path, redis, refusals=0.01) as coordinator:

@@ -67,6 +67,7 @@ async def end_lease(redis: str) -> None:
         assert await client.pexpire(lease, 1)
 
 
+@pytest.mark.slow
 async def test_a_killed_coordinators_table_is_taken_over_with_its_channels(
     tmp_path: Path, redis: str, processes: Processes
 ) -> None:
@@ -104,6 +105,7 @@ async def test_a_restart_under_the_same_name_does_not_wait_for_the_lease(tmp_pat
         assert writer.pair(FLIGHTS) == (2, 1)
 
 
+@pytest.mark.slow
 async def test_a_coordinator_that_slept_past_its_lease_gives_the_table_up(
     tmp_path: Path, redis: str, processes: Processes
 ) -> None:
@@ -129,6 +131,7 @@ async def test_a_coordinator_that_slept_past_its_lease_gives_the_table_up(
         assert (found["a"], found["b"]) == ("kept", "kept")
 
 
+@pytest.mark.slow
 async def test_coordinator_and_redis_die_together_and_come_back(tmp_path: Path, processes: Processes, redis: str) -> None:
     """FLUSHALL stands for a Redis that restarts without a file."""
     first = await processes.start("one")

@@ -44,6 +44,7 @@ def amount(text: str) -> float:
     return float(number) * units[unit]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", VALUES)
 def test_pods_have_no_privileges(name: str) -> None:
     for workload, pod in pods(rendered(name)):
@@ -154,6 +155,7 @@ def test_without_anything_to_make_there_is_no_job() -> None:
     assert not kinds & {"Job", "CronJob", "Role", "RoleBinding"}
 
 
+@pytest.mark.slow
 def test_the_job_runs_again_when_what_it_makes_changes() -> None:
     """A Job cannot be changed."""
     names = {

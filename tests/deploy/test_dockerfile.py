@@ -58,6 +58,7 @@ def test_settings_of_malloc_are_those_for_which_a_service_would_start_itself_aga
     assert dict(pair.split("=") for pair in line.split()) == ENVIRONMENT
 
 
+@pytest.mark.slow
 def test_all_that_the_build_imports_can_be_imported_without_pyspark() -> None:
     """Of the environment here, which has more than the image's: the tests' own packages."""
     without = (

@@ -70,6 +70,7 @@ async def test_calls_of_services_do_not_go_through(front: str, certificate: Cert
         assert await asyncio.wait_for(call.code(), READY_S) is grpc.StatusCode.PERMISSION_DENIED
 
 
+@pytest.mark.slow
 async def test_a_writer_behind_it_keeps_no_more_than_the_messages_whatever_frames_they_come_in(
     front: str, cluster: Cluster, certificate: Certificate
 ) -> None:

@@ -110,7 +110,8 @@ EVENTS: Mapping[str, Callable[[Scene], object]] = {
 }
 
 
-@pytest.mark.parametrize("kind", slow_but(["envoy"], KINDS))
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
 def test_streams_outlive_a_reload_and_rows_come_through_once_while_gateway_and_services_restart(
     kind: str, tmp_path: Path
 ) -> None:
@@ -135,7 +136,8 @@ def test_streams_outlive_a_reload_and_rows_come_through_once_while_gateway_and_s
         assert report.entries > 0
 
 
-@pytest.mark.parametrize("kind", slow_but(["envoy"], KINDS))
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_silent_channel_that_the_gateway_ends_goes_on_with_its_next_rows(kind: str, tmp_path: Path) -> None:
     with behind_gateway(kind, tmp_path / "scene", SILENCE[kind]) as scene, scene.connect() as hg:
         table = hg.create_table("t", SCHEMA, key="id", partition_by="part", buckets=4)

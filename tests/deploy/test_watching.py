@@ -70,6 +70,7 @@ def test_each_alert_fires_when_it_should_and_is_silent_when_it_should_not(tmp_pa
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
+@pytest.mark.slow
 @needs_promtool
 def test_a_case_that_does_not_hold_fails(tmp_path: Path) -> None:
     rules = tmp_path / "rules.yaml"

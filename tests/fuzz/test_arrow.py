@@ -25,6 +25,7 @@ def test_the_same_seed_draws_the_same() -> None:
         assert draw_batch(Random(seed), ROWS) == draw_batch(Random(seed), ROWS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("read", [Admission(Limits()).schema, read_schema], ids=["writer", "coordinator"])
 def test_a_drawn_schema_is_read_or_refused_in_words(read: Callable[[bytes], pa.Schema]) -> None:
     outcomes = Counter[str]()

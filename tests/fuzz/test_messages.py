@@ -23,6 +23,7 @@ def test_the_same_seed_draws_the_same_and_every_message_survives_the_wire(kind: 
         assert type(drawn).FromString(drawn.SerializeToString()) is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", REQUESTS, ids=lambda kind: kind.name)
 def test_every_field_is_set_sooner_or_later(kind: Descriptor) -> None:
     random, seen = Random(1), Counter[str]()

@@ -153,6 +153,7 @@ async def test_a_coordinator_that_asks_for_a_heartbeat_without_a_pause_is_not_ob
         await owner.writer()
 
 
+@pytest.mark.slow
 async def test_coordinators_are_found_through_the_others_and_forgotten_when_they_are_gone_from_the_list() -> None:
     async with scripted_owner() as one, client_of(one) as (client, _):
         await one.writer()
@@ -167,6 +168,7 @@ async def test_coordinators_are_found_through_the_others_and_forgotten_when_they
         assert client.known == [one.address]
 
 
+@pytest.mark.slow
 async def test_a_coordinator_that_is_dropped_while_it_is_asked_for_the_others_does_not_end_the_client() -> None:
     async with scripted_owner() as one, scripted_owner() as dropped:
         one.others, dropped.others = [dropped.address], [one.address]

@@ -135,6 +135,7 @@ async def test_parts_that_make_no_request_are_refused(messages: list[Message], c
     assert budget.used == 0
 
 
+@pytest.mark.slow
 async def test_parts_that_come_too_slowly_are_given_up() -> None:
     sender = Sender(list(in_parts(batch(PART_BYTES + 1)))[:1], ends=False)
     with pytest.raises(RpcError) as refused:

@@ -226,6 +226,7 @@ print(json.dumps([code, len(message.rows), rss() - before, pool.bytes_allocated(
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compression", ["lz4", "zstd"])
 def test_a_compressed_bomb_costs_no_more_than_its_wire(compression: str) -> None:
     """300 MB behind a few hundred kilobytes: refused by what it declares, before anything is uncompressed."""

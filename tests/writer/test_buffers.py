@@ -42,6 +42,7 @@ _batches = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(_batches, st.sampled_from([1, 2_000, 64 << 10]), st.sampled_from([2, 5, 32]), st.data())
 def test_bytes_by_bucket_are_exact_in_sum_whatever_is_added_and_taken_out(
@@ -238,6 +239,7 @@ print(json.dumps([buffer.nbytes, rss() - before, int(buffer.sizes.sum())]))
 """
 
 
+@pytest.mark.slow
 def test_what_single_rows_really_take_is_what_is_counted() -> None:
     """Ten thousand batches of one row: uncounted, their objects alone would be ten times the rows."""
     done = subprocess.run([sys.executable, "-c", _SINGLE_ROWS], capture_output=True, text=True, check=False)

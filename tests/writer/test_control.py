@@ -115,6 +115,7 @@ async def test_a_lost_owner_rewinds_its_clients_and_is_found_again(tmp_path: Pat
         await made.channel(hold=2)
 
 
+@pytest.mark.slow
 async def test_a_table_that_a_newer_owner_has_outlives_the_older_one(tmp_path: Path) -> None:
     """While a table changes hands two coordinators may think that they own it."""
     async with scripted_owner() as newer, cluster(tmp_path) as made:

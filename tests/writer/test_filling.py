@@ -66,6 +66,7 @@ def counted(given: Admitted, table: Definition) -> int:
     return Filling(table).counted(given, given.rows.schema).nbytes - given.nbytes
 
 
+@pytest.mark.slow
 def test_a_million_deletes_of_a_table_of_2_000_columns_are_refused_before_they_take_16_gb() -> None:
     peak = measure(_DELETES, 1_000_000)
     assert peak.rows == 0
@@ -73,6 +74,7 @@ def test_a_million_deletes_of_a_table_of_2_000_columns_are_refused_before_they_t
     assert peak.process < 64 * MIB
 
 
+@pytest.mark.slow
 def test_deletes_up_to_the_limit_take_what_was_counted() -> None:
     peak = measure(_DELETES, 4_000)
     assert peak.rows == 4_000

@@ -80,6 +80,7 @@ async def test_a_checkpoint_with_offsets_and_no_rows_asks_for_no_instant(tmp_pat
         assert made.links[0].count("ask_instant") == 0
 
 
+@pytest.mark.slow
 async def test_rows_cross_to_the_writer_that_has_their_key_group(tmp_path: Path) -> None:
     """Both writers take both channels' rows; both write files; each key is stored once, with the later note."""
     async with cluster(tmp_path, writers=2) as made:
@@ -96,6 +97,7 @@ async def test_rows_cross_to_the_writer_that_has_their_key_group(tmp_path: Path)
         assert {found[f"k{number}"] for number in range(1000, 1800)} == {"there"}
 
 
+@pytest.mark.slow
 async def test_rows_in_front_of_the_barrier_are_flushed_with_their_checkpoint_wherever_they_go(tmp_path: Path) -> None:
     """Rule EX2: what one writer sent to another before the barrier is in that checkpoint, though nobody waited for its ack."""
     async with cluster(tmp_path, writers=2) as made:
@@ -140,6 +142,7 @@ async def test_a_client_past_its_bytes_in_flight_is_not_read_until_a_checkpoint_
         assert number > 4  # 40 batches of more than 2,000 bytes, 20,000 at a time
 
 
+@pytest.mark.slow
 async def test_a_full_memory_stops_clients_and_the_checkpoint_frees_it(tmp_path: Path) -> None:
     """More than the memory is sent; nothing is lost, nothing stands still, and the limit was felt."""
     async with cluster(tmp_path, memory_limit=256 * MIB) as made:

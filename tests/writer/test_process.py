@@ -22,6 +22,7 @@ from support.tables import create, rows
 MIB = 1 << 20
 
 
+@pytest.mark.slow
 async def test_a_process_says_when_it_is_ready_and_drains_on_sigterm(tmp_path: Path) -> None:
     table = create(tmp_path)
     async with asyncio.timeout(READY_S), scripted_owner() as owner:

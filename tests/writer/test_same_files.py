@@ -72,6 +72,7 @@ def of_a_writer(table: hudi.Table, instant: str, rows: pa.Table, *, deletes: boo
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ordering", ["ts", None], ids=["event time", "commit time"])
 @pytest.mark.parametrize("deletes", [False, True], ids=["upserts", "deletes"])
 @effort(15)

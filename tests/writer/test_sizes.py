@@ -53,6 +53,7 @@ def test_rows_add_up_their_columns() -> None:
 _SAFE = kinds.filter(lambda kind: "view" not in str(kind.stored))
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.data(), _SAFE)
 def test_any_slice_of_any_stored_column_says_what_the_whole_said(data: st.DataObject, kind: Kind) -> None:

@@ -116,6 +116,7 @@ def test_a_bucket_that_is_not_there_is_an_error_that_names_it(bucket: S3Endpoint
         remote_files("s3://nowhere/*.csv", bucket.options)
 
 
+@pytest.mark.slow
 def test_files_of_azure_are_found_and_copied() -> None:
     with azurite() as endpoint:
         bucket = endpoint.make_bucket("files")
@@ -178,6 +179,7 @@ def test_a_disk_without_room_is_told_before_anything_is_copied(bucket: S3Endpoin
     assert "TMPDIR" in refused.value.fix
 
 
+@pytest.mark.slow
 def test_a_folder_of_a_bucket_is_loaded_with_its_columns_and_again_it_is_done(
     headgate: Any, bucket: S3Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -33,6 +33,7 @@ def by_duckdb(sql: str) -> list[dict[str, Any]]:
         return connection.sql(sql).to_arrow_table().to_pylist()
 
 
+@pytest.mark.slow
 def test_sql_and_selected_columns_become_the_rows_that_duckdb_makes_of_the_file(headgate: Any, tmp_path: Path) -> None:
     path = tmp_path / "orders.csv"
     path.write_text("id,name,net,day\n" + "".join(f"{n},n{n % 7},{n / 4},2026-01-0{n % 9 + 1}\n" for n in range(1, 2000)))
@@ -52,6 +53,7 @@ def test_sql_and_selected_columns_become_the_rows_that_duckdb_makes_of_the_file(
     assert rows_by_hudi_rs(headgate, "selected") == by_duckdb(f"select day, id from '{path}' order by id")
 
 
+@pytest.mark.slow
 def test_a_file_brings_its_new_columns_only_into_a_table_that_evolves(headgate: Any, tmp_path: Path) -> None:
     first, second, third = (tmp_path / name for name in ("a.csv", "b.csv", "c.parquet"))
     first.write_text("id,n\na,1\n")
@@ -73,6 +75,7 @@ def test_a_file_brings_its_new_columns_only_into_a_table_that_evolves(headgate: 
     ]
 
 
+@pytest.mark.slow
 def test_a_load_of_sql_that_was_killed_goes_on_with_the_rows_that_are_left(
     headgate: Any, cluster: DevCluster, tmp_path: Path
 ) -> None:
@@ -115,6 +118,7 @@ def test_rejected_rows_of_parquet_and_json_are_loaded_after_mending(headgate: An
     assert (code, error["message"].startswith("orders.parquet: row ")) == (ExitCode.FIX_CALL, True)
 
 
+@pytest.mark.slow
 def test_a_given_channel_is_of_one_file_though_another_claimed_it_before_a_row_was_committed(
     headgate: Any, tmp_path: Path
 ) -> None:
@@ -131,6 +135,7 @@ def test_a_given_channel_is_of_one_file_though_another_claimed_it_before_a_row_w
     assert headgate("load", str(two), *given)[1][-1]["rows"] == 0, "the refused file has taken nothing"
 
 
+@pytest.mark.slow
 def test_a_file_that_grows_for_months_has_two_channels(headgate: Any, tmp_path: Path) -> None:
     path = tmp_path / "grows.csv"
     path.write_text("id,n\n0,0\n")
@@ -145,6 +150,7 @@ def test_a_file_that_grows_for_months_has_two_channels(headgate: Any, tmp_path: 
     assert headgate(*given[:-2], "grows:file")[0] == ExitCode.USAGE
 
 
+@pytest.mark.slow
 def test_files_of_one_name_are_each_read_once_to_know_them(
     headgate: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -107,6 +107,7 @@ def test_objects_of_an_array_are_left_out_and_broken_text_ends_the_load(tmp_path
         read(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("skip", [0, 1, 2, 60_000, 149_998])
 def test_a_load_of_lines_goes_on_behind_the_rows_that_were_sent(skip: int, tmp_path: Path) -> None:
     path = tmp_path / "large.jsonl"

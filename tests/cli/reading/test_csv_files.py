@@ -170,6 +170,7 @@ def test_rows_are_those_that_duckdb_and_pandas_read(name: str, tmp_path: Path) -
     assert rows == [tuple(row) for row in frame.itertuples(index=False)]
 
 
+@pytest.mark.slow
 def test_types_come_from_the_whole_file_and_a_sample_is_only_as_good_as_its_rows(tmp_path: Path) -> None:
     content = "n\n" + "1\n" * 2_000_000 + "x\n"
     assert opened(tmp_path, content, {}).schema.types == [pa.string()]
@@ -180,6 +181,7 @@ def test_types_come_from_the_whole_file_and_a_sample_is_only_as_good_as_its_rows
             pass
 
 
+@pytest.mark.slow
 def test_a_wrong_byte_far_into_a_file_is_named_with_its_line(tmp_path: Path) -> None:
     lines = b"name\n" + "Köln\n".encode() * 1_500_000
     with pytest.raises(CommandError) as refused:

@@ -57,6 +57,7 @@ def fault(path: Path, sql: str, **more: Any) -> CommandError:
     return refused.value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sql", QUERIES)
 def test_rows_are_those_that_duckdb_makes_of_the_file_itself_and_the_same_each_time(sql: str, parquet: Path) -> None:
     found = read(parquet, sql)
@@ -205,6 +206,7 @@ def test_an_error_of_the_sql_names_the_option_and_what_is_wrong(sql: str, parque
     assert any(word in error.message for word in ("nope", "DATE", "inptu"))
 
 
+@pytest.mark.slow
 def test_a_value_that_the_sql_cannot_convert_stops_the_load_and_try_cast_makes_it_null(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text("id,n\n" + "".join(f"{number},{number}\n" for number in range(200_000)) + "x,1\n")
@@ -226,6 +228,7 @@ def test_an_error_of_the_file_is_the_files_and_rows_that_are_left_out_count_once
     assert len(bad.errors) == 1
 
 
+@pytest.mark.slow
 def test_sorting_more_than_the_memory_is_an_error_with_the_option_and_a_stream_needs_little(tmp_path: Path) -> None:
     path = tmp_path / "wide.parquet"
     schema = pa.schema([("id", pa.int64()), ("text", pa.string())])

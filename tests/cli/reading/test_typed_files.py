@@ -69,6 +69,7 @@ def loaded(path: Path, folder: Path, **options: Any) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: str(row["id"]))
 
 
+@pytest.mark.slow
 def test_an_avro_file_comes_back_through_hudi_rs_as_it_was_written(tmp_path: Path) -> None:
     rows = [ROW | {"id": str(uuid.UUID(int=at)), "n": None if at % 2 else at} for at in range(20_000)]
     write_avro(tmp_path / "rows.avro", AVRO, rows)

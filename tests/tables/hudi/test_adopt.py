@@ -346,6 +346,7 @@ def test_a_row_that_is_marked_as_deleted_is_refused(tmp_path: Path) -> None:
     assert comparable(table.scan().to_table().to_pylist()) == comparable(before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("store_class", [FailingStore, InPlaceStore], ids=["staged", "in place"])
 def test_adopting_that_is_killed_anywhere_is_repeated(tmp_path: Path, store_class: type[FailingStore]) -> None:
     original = Path(unpack("h120_v8_mor_compaction_pending", tmp_path))

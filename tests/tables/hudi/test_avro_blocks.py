@@ -54,6 +54,7 @@ def test_log_blocks_are_parquet_unless_the_table_says_otherwise(tmp_path: Path) 
     assert kinds(tmp_path / "table") == {"DELETE": 2, "PARQUET_DATA": 2}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["avro", "auto"])
 def test_the_setting_makes_rows_avro_and_every_reader_shows_the_same(tmp_path: Path, form: str) -> None:
     """With late rows and deletes; the rows of a commit are more than are encoded at a time, or few in each of 16 buckets."""
@@ -218,6 +219,7 @@ def logs_in_order(table: hudi.Table) -> list[Path]:
     return [folder / part.path(log.name) for log in part.logs]
 
 
+@pytest.mark.slow
 def test_a_flipped_bit_anywhere_in_avro_rows_is_found_and_the_file_named(layered: hudi.Table) -> None:
     file = logs_in_order(layered)[3]
     content = file.read_bytes()

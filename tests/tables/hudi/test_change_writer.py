@@ -387,6 +387,7 @@ def together(changes: Sequence[Changes]) -> list[Changes]:
     ]
 
 
+@pytest.mark.slow
 @effort(60)
 @given(data=st.data(), shape=shapes(), store_kind=st.sampled_from([FailingStore, InPlaceStore]))
 def test_checkpoints_of_any_table_hold_what_a_dictionary_says(

@@ -86,6 +86,7 @@ def footer_and_rows(told: tuple[hudi.Table, pa.Table]) -> tuple[pq.FileMetaData,
     return pq.read_metadata(place(table) / operation.path), stored(table, operation)
 
 
+@pytest.mark.slow
 def test_no_row_is_lost_or_comes_twice(
     told: tuple[hudi.Table, pa.Table], footer_and_rows: tuple[pq.FileMetaData, pa.Table]
 ) -> None:

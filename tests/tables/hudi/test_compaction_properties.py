@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
 
@@ -41,6 +42,7 @@ LIMITS: list[dict[str, int]] = [
 """As they are, and so small that a few rows have several shares, batches, row groups and dictionaries."""
 
 
+@pytest.mark.slow
 @effort(40)
 @given(data=st.data(), shape=shapes(), chosen=st.sampled_from(LIMITS), bloom=st.booleans())
 def test_compaction_changes_no_row_and_counts_what_it_did(

@@ -153,6 +153,7 @@ def test_a_flipped_bit_in_the_frame_of_a_log_block_is_reported(
         assert_reading_fails(table, path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["base", "rows", "deletes"])
 def test_a_bit_flipped_anywhere_shows_the_right_rows_or_an_error_that_names_the_file(table: hudi.Table, kind: str) -> None:
     """Every sixth byte, another bit each time. The content of a delete block has no checksum in Hudi's format: there a flip

@@ -92,6 +92,7 @@ def text_or_error(url: str) -> list[str] | TablesError:
         return error
 
 
+@pytest.mark.slow
 def test_properties_cut_or_flipped_anywhere_open_right_or_not_at_all(table: hudi.Table) -> None:
     """A flipped key would otherwise leave a property out, and rows would be merged in another way."""
     right, path = text(table), full(table, PROPERTIES_PATH)

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -69,6 +70,7 @@ def test_the_merge_kernel_does_what_a_loop_over_the_entries_does(
     assert {winners.keys[number].as_py() for number in outcome.beaten.tolist()} == kept & standing.keys()
 
 
+@pytest.mark.slow
 @effort(300)
 @given(merge=merges())
 def test_of_the_rows_of_one_batch_the_largest_and_then_the_last_stays(

@@ -59,6 +59,7 @@ def found(server: Endpoint, url: str) -> dict[str, str]:
     return {row["id"]: row["note"] for row in ours}
 
 
+@pytest.mark.slow
 def test_upserts_deletes_and_a_compaction_are_read_by_us_and_by_hudi_rs(server: Endpoint, url: str, table: hudi.Table) -> None:
     for number in range(3):
         parts = [rows(("a", number, str(number)), ("b", number, str(number)), part=part) for part in ("p", "a=b c/é")]
@@ -88,6 +89,7 @@ def test_of_two_handles_one_is_deposed_and_nothing_is_lost(server: Endpoint, url
     assert found(server, url) == {"a": "first", "b": "second"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", [r"/slot/", r"\.parquet$", r"\.log\.1", r"_\d{17}\.deltacommit$"])
 @pytest.mark.parametrize("fault", [Fault.DROP_ANSWER, Fault.DROP_REQUEST, 503])
 @pytest.mark.usefixtures("table")
@@ -102,6 +104,7 @@ def test_c4_a_lost_answer_or_request_changes_nothing(
     assert found(server, url) == {"a": "second", "b": "second"}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("table")
 def test_t6_the_next_writer_publishes_what_a_crash_after_the_slot_left(
     server: Endpoint, url: str, open_lossy: Open, proxy: FaultyProxy, monkeypatch: pytest.MonkeyPatch

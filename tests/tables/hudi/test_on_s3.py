@@ -104,6 +104,7 @@ def place(s3: S3Endpoint) -> Iterator[Place]:
         yield Place(bucket, s3, proxy)
 
 
+@pytest.mark.slow
 def test_upserts_and_deletes_in_odd_partitions_are_read_by_us_and_by_hudi_rs(place: Place) -> None:
     table, oracle = place.create(), Oracle(["id"], ["part"], "ts")
     for number in range(6):

@@ -75,6 +75,7 @@ def of_hudi_rs(table: hudi.Table, **query: Any) -> list[Row]:
     return [{name: row[name] for name in names} for row in query_by_hudi_rs(table.url, **query)]
 
 
+@pytest.mark.slow
 @effort(12)
 @given(told=st.lists(steps, min_size=1, max_size=6), by_event_time=st.booleans(), buckets=st.integers(1, 2))
 def test_every_point_and_every_range_is_what_the_model_says(told: list[Any], by_event_time: bool, buckets: int) -> None:

@@ -23,6 +23,7 @@ NAN = float("nan")
 ORDER = pc.field("o")
 
 
+@pytest.mark.slow
 @effort(50)
 @given(shape=shapes(max_others=3), rows_of_a_group=st.integers(1, 3), data=st.data())
 def test_a_scan_gives_what_pyarrow_selects_from_the_whole_table(shape: Shape, rows_of_a_group: int, data: st.DataObject) -> None:

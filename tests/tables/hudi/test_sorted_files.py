@@ -206,6 +206,7 @@ def test_a_bulk_load_sorts_too_and_is_not_sorted_again(table: hudi.Table) -> Non
     assert_holds(table, oracle)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("curve", CURVES)
 def test_filters_on_columns_of_the_order_read_fewer_row_groups(tmp_path: Path, curve: str) -> None:
     """With row groups as large as they are: 131,072 rows."""

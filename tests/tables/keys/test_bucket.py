@@ -95,6 +95,7 @@ def test_keys_on_which_hudi_hangs_get_a_bucket(key: str, fields: str) -> None:
 awkward = st.text(st.sampled_from("ab,:fgé😀_\n"), min_size=1, max_size=12)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=300)
 @given(st.lists(st.tuples(awkward | st.none() | st.just(""), awkward), min_size=1), st.booleans())
 def test_the_bucket_of_any_record_is_that_of_the_strings_hudi_hashes(rows, single: bool) -> None:

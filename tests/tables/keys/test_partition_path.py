@@ -131,6 +131,7 @@ hard = anything | st.sampled_from(["..", ".", "__HIVE_DEFAULT_PARTITION__", ".ho
 specs = st.builds(PartitionSpec, st.just(("p", "q")), st.booleans(), st.booleans())
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=500)
 @given(st.lists(st.tuples(hard, hard), min_size=1, max_size=4), specs)
 def test_any_values_that_are_taken_have_folders_of_their_own_inside_the_table_and_come_back(rows, spec: PartitionSpec) -> None:

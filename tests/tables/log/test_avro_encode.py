@@ -59,6 +59,7 @@ def _array(draw: Any, kind: Kind, n: int, *, nullable: bool) -> Any:
     return pa.array([kind.stored_value(value) for value in values], kind.stored)
 
 
+@pytest.mark.slow
 @effort(150)
 @given(rows=tables())
 def test_rows_of_any_columns_and_any_stretch_of_them_are_what_fastavro_writes(rows: pa.Table) -> None:

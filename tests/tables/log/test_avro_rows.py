@@ -185,6 +185,7 @@ def as_arrow(value: Any, kind: pa.DataType) -> Any:
     return value
 
 
+@pytest.mark.slow
 @given(blocks())
 @settings(max_examples=300, deadline=None)
 def test_any_block_is_read_as_fastavro_wrote_it(block: tuple[Json, list[Row]]) -> None:

@@ -217,6 +217,7 @@ def test_a_log_cut_anywhere_gives_the_blocks_before_the_cut_or_an_error_when_str
                 read(content[:cut], strict=True)
 
 
+@pytest.mark.slow
 def test_a_flipped_bit_anywhere_is_a_typed_error_or_leaves_what_the_block_says_of_itself() -> None:
     content = log_bytes(rows=20, deletes=3)
     whole = read(content)

@@ -152,6 +152,7 @@ def test_the_same_rows_give_the_same_bytes() -> None:
     assert encode(rows, layout).equals(encode(rows, layout))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [20, 700])
 def test_a_flipped_bit_in_a_page_is_noticed(n: int) -> None:
     rows = stored(events(n))

@@ -148,6 +148,7 @@ def claimed(array: Any, kind: pa.DataType) -> Any:
     return array
 
 
+@pytest.mark.slow
 @effort(300)
 @given(
     data=st.data(), kind=st.recursive(st.sampled_from([pa.int64(), pa.string()]), nested, max_leaves=4), nullable=st.booleans()

@@ -136,6 +136,7 @@ def step(made: SimulatedTable, kind: str, number: int) -> None:
         made.dead.clear()
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 7)), min_size=20, max_size=80),
     st.integers(1, 4),

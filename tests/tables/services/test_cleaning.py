@@ -270,6 +270,7 @@ def retained_points(made: SimulatedTable, earliest: str) -> list[str]:
     return sorted({point for point in commits if point >= earliest} | {format_time(made.now + 10**9)})
 
 
+@pytest.mark.slow
 @given(STEPS, POLICIES)
 @effort(300)
 def test_cleaning_takes_nothing_that_is_still_read_and_leaves_nothing_that_is_not(

@@ -211,6 +211,7 @@ def test_d5_a_handle_that_has_dropped_the_table_wins_no_slot_any_more(tmp_path: 
     assert files_in(folder / LOG_LAYOUT.slots) == slots
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [FailingStore, InPlaceStore])
 @pytest.mark.parametrize("after", [False, True])
 def test_d5_a_drop_that_dies_at_any_call_is_finished_by_the_next_process(

@@ -1,6 +1,7 @@
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -90,6 +91,7 @@ def agree(made: SimulatedTable, live: LiveSlices) -> None:
         assert live.straddling(retained, []) == exactly
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 7)), min_size=20, max_size=80), st.sampled_from([12, 1000]))
 @effort(200)
 def test_kept_file_by_file_it_says_the_same_as_a_look_at_everything(steps: list[tuple[str, int]], most: int) -> None:

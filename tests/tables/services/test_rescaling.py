@@ -298,6 +298,7 @@ def test_it_waits_for_what_is_open(folder: Path) -> None:
     assert_holds(folder, oracle)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [FailingStore, InPlaceStore])
 @pytest.mark.parametrize("after", [False, True])
 def test_a_rescale_that_dies_at_any_call_is_whole_or_was_not(tmp_path: Path, kind: type[FailingStore], after: bool) -> None:

@@ -42,6 +42,7 @@ def slices_of_quiet(served: Served) -> list[tuple[bool, int]]:
     return [(part.base is not None, len(part.logs)) for part in group.slices()]
 
 
+@pytest.mark.slow
 def test_two_quiet_commits_two_hundred_busy_ones_and_one_more_quiet_one_are_shown_by_all(tmp_path: Path) -> None:
     """With the settings that every table has; within its hour nothing but archiving makes the quiet slice due."""
     clock = SetClock()
@@ -62,6 +63,7 @@ def test_two_quiet_commits_two_hundred_busy_ones_and_one_more_quiet_one_are_show
     assert served.table.verify().ok
 
 
+@pytest.mark.slow
 def test_archiving_by_hand_keeps_a_slice_without_a_base_file_whole_until_it_is_compacted(tmp_path: Path) -> None:
     served = Served(tmp_path / "t", event_time=True, system=system(SetClock()), settings=SMALL)
     quiet(served, 1)

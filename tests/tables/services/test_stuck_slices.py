@@ -196,6 +196,7 @@ def test_a_restore_forgets_failures_and_keeps_what_an_operator_has_set_aside(own
     assert [(each.partition, each.aside) for each in owner.table.stuck] == [(Q, True)]
 
 
+@pytest.mark.slow
 def test_what_is_stuck_is_in_the_fold_that_the_next_owner_opens_with(owner: Owner) -> None:
     owner.end(owner.plan(), without=[P])
     owner.write(Q, times=120)

@@ -65,6 +65,7 @@ def finish_and_compact_once_more(served: Served) -> None:
     assert served.table.verify().ok
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [-3_000, 0])
 def test_tm1_a_commit_completes_after_the_plan_that_was_made_before_it_whatever_the_clock_does(
     served: Served, clock: RunningClock, step: int
@@ -79,6 +80,7 @@ def test_tm1_a_commit_completes_after_the_plan_that_was_made_before_it_whatever_
     finish_and_compact_once_more(served)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [-3_000, 0])
 def test_tm1_a_plan_is_younger_than_every_commit_that_it_takes_whatever_the_clock_does(
     served: Served, clock: RunningClock, step: int
@@ -93,6 +95,7 @@ def test_tm1_a_plan_is_younger_than_every_commit_that_it_takes_whatever_the_cloc
     finish_and_compact_once_more(served)
 
 
+@pytest.mark.slow
 def test_tm1_a_plan_and_commits_of_one_millisecond_are_in_order_also_for_the_next_owner(
     served: Served, clock: RunningClock
 ) -> None:
@@ -106,6 +109,7 @@ def test_tm1_a_plan_and_commits_of_one_millisecond_are_in_order_also_for_the_nex
     finish_and_compact_once_more(served)
 
 
+@pytest.mark.slow
 def test_tm2_rows_requested_before_a_compaction_and_completed_after_it_lie_on_its_slice(served: Served) -> None:
     """Fact HF2. Before it completes, after that, and after the next one."""
     straddling = [
@@ -127,6 +131,7 @@ def test_tm2_rows_requested_before_a_compaction_and_completed_after_it_lie_on_it
     assert_right(served)
 
 
+@pytest.mark.slow
 def test_ro2_an_older_transaction_holds_a_younger_one_back_also_around_a_plan(served: Served) -> None:
     older = served.begin(row("u", 5, "older"), row("x", 5, None))
     younger = served.begin(row("u", 5, "younger"), row("x", 5, "younger"))
@@ -139,6 +144,7 @@ def test_ro2_an_older_transaction_holds_a_younger_one_back_also_around_a_plan(se
     finish_and_compact_once_more(served)
 
 
+@pytest.mark.slow
 def test_de3_a_slice_waits_while_an_instant_older_than_one_of_its_logs_is_pending(served: Served) -> None:
     """Else the older row, which merges before the younger one, would be merged after it: on top of what was compacted."""
     served.begin(row("u", 5, "older"), row("new", 5, None))

@@ -271,6 +271,7 @@ def test_a_read_only_file_system_is_reported_and_can_be_read(disk: Path) -> None
     assert store.get("file").to_pybytes() == b"x"
 
 
+@pytest.mark.slow
 def test_a_read_only_folder_is_reported_and_can_be_read(shared_root: Path) -> None:
     (shared_root / "file").write_bytes(b"x")
     for expression in (
@@ -288,6 +289,7 @@ def test_a_read_only_folder_is_reported_and_can_be_read(shared_root: Path) -> No
     assert all_names(shared_root) == ["file"]
 
 
+@pytest.mark.slow
 def test_a_folder_without_permission_is_reported(shared_root: Path) -> None:
     closed = shared_root / "table"
     closed.mkdir()

@@ -15,6 +15,7 @@ from support.faulty_proxy import Fault, FaultyProxy, faulty_proxy
 from support.stores import Endpoint
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", [Fault.DROP_ANSWER, Fault.SWALLOW_ANSWER])
 def test_a_create_whose_answer_is_lost_is_unknown_and_its_repeat_finds_our_bytes(
     behind: Store, proxy: FaultyProxy, fault: Fault
@@ -104,6 +105,7 @@ def test_an_error_in_the_middle_of_a_columnar_read_keeps_its_class(behind: Store
             source.read_at(1000, 0)
 
 
+@pytest.mark.slow
 def test_a_store_that_is_not_there_is_reported(server: Endpoint, address: str) -> None:
     with faulty_proxy(server.url) as gone:
         options = server.options_at(gone.url)
@@ -142,6 +144,7 @@ def test_an_object_store_has_no_stage(straight: Store) -> None:
             mistake()
 
 
+@pytest.mark.slow
 def test_deleting_goes_on_behind_what_is_missing(straight: Store) -> None:
     """Google and Azure report a missing object, and a client that stops there leaves the rest."""
     straight.create_all([(f"file{number:03}", [b"x"]) for number in range(40)], durable=True)

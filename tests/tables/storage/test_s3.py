@@ -80,6 +80,7 @@ def test_a_listing_after_a_name_asks_only_for_what_follows(behind: Store, remote
     assert all("start-after=" in request for request in proxy.seen)
 
 
+@pytest.mark.slow
 def test_a_large_parquet_file_is_read_in_few_requests(remote: Store, proxy: FaultyProxy, s3: S3Endpoint, bucket: str) -> None:
     patient = open_store(f"s3://{bucket}/some/table", {**s3.options, "endpoint": proxy.url, "timeout": "60s"}, SystemIds())
     rows = 400_000

@@ -68,6 +68,7 @@ def test_creating_an_empty_list_of_files_succeeds(store: Store) -> None:
     assert store.create_all([], durable=True) == []
 
 
+@pytest.mark.slow
 def test_processes_that_race_for_a_name_have_one_winner(store: Store, options: dict[str, str] | None) -> None:
     names = [f"race/{number}" for number in range(20 if options else 100)]
     outcomes = race_to_create(store.url, options, names, racers=4)
@@ -170,6 +171,7 @@ def test_files_and_folders_can_be_synced_afterwards(store: Store) -> None:
     assert store.get("a/one").to_pybytes() == b"x"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [10, 1_500_000])
 def test_columns_of_a_parquet_file_are_read_through_random_access(store: Store, rows: int) -> None:
     table = pa.table({"a": range(rows), "b": range(rows, 2 * rows), "c": range(2 * rows, 3 * rows)})

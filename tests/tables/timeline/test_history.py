@@ -136,6 +136,7 @@ def grown(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return path, request.param
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize(
     ("grown", "error", "dies"),

@@ -15,6 +15,7 @@ from support.faults import FailingStore, Fault, KilledError
 from support.histories import PATH, append, entries, entry, facts, instant, listed, names_in, store_in, stored, told
 
 
+@pytest.mark.slow
 def test_ten_files_of_a_level_become_one_of_the_next(tmp_path: Path) -> None:
     seen = []
     for number in range(FILES_PER_LEVEL**2 + 3):
@@ -78,6 +79,7 @@ def test_a_large_file_keeps_none_from_being_merged(tmp_path: Path, monkeypatch: 
 SEED = 20270101
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_any_sequence_of_stops_and_deletions_keeps_every_instant_once_and_no_dead_name_comes_back(
     tmp_path: Path, seed: int
