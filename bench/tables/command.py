@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
+from bench.report.kept import KEPT, Origin, commit, keep, today
 from bench.tables.figures import Figures, Goal
 
 
@@ -32,9 +33,11 @@ def options_of(
     parser.add_argument("--json", metavar="FILE", help="write every value of every round")
     if match:
         parser.add_argument("--match", metavar="TEXT", default="", help=match)
+    parser.set_defaults(bench=bench)
     options = parser.parse_args()
     if options.spark and "HEADGATE_SPARK_PYTHON" not in os.environ:
         sys.exit("--spark needs Java 17 on PATH.")
+    options.commit = "" if options.quick or getattr(options, "match", "") else commit()
     options.rounds = options.rounds or (1 if options.quick else 3)
     return options
 
@@ -42,7 +45,9 @@ def options_of(
 def report(
     figures: Figures, goals: Sequence[Goal], options: argparse.Namespace, packages: Sequence[str], **settings: object
 ) -> None:
-    """Prints the figures and the goals; ``--json`` writes them. ``settings``: what else made this run what it was."""
+    """Prints the figures and the goals; ``--json`` writes them, and `./task bench report` finds those of a run in full.
+    ``settings``: what else made this run what it was.
+    """
     machine = {"cpus": os.cpu_count(), "cpu": _cpu_model(), "python": platform.python_version(), "kernel": platform.release()}
     versions = {name: version(name) for name in packages}
     load = [round(each, 1) for each in os.getloadavg()]
@@ -52,9 +57,17 @@ def report(
     print("CPU is user and system time of all threads and processes. 'vs': how many times better we are than that peer (range).")
     for line in figures.report(goals):
         print(line)
+    found = figures.as_json(goals)
+    if options.commit:
+        keep(
+            KEPT,
+            options.bench,
+            found,
+            Origin(options.commit, today(), _cpu_model(), os.cpu_count() or 0, options.rounds, load[0]),
+        )
     if options.json:
         settings = {"rounds": options.rounds, "quick": options.quick, "load": load, **settings}
-        result = {"machine": machine, "packages": versions, "settings": settings, **figures.as_json(goals)}
+        result = {"machine": machine, "packages": versions, "settings": settings, **found}
         Path(options.json).write_text(json.dumps(result, indent=1) + "\n")
 
 

@@ -56,7 +56,7 @@ class Figures:
 
     def add(self, section: str, figure: str, unit: str, contender: str, value: float, *, more_is_better: bool = False) -> None:
         """One more round's value, told at once."""
-        say(f"{section}: {figure}: {contender} {_number(value)} {unit}")
+        say(f"{section}: {figure}: {contender} {number(value)} {unit}")
         row = self.rows.setdefault((section, figure, unit), Row(section, figure, unit, more_is_better))
         row.values.setdefault(contender, []).append(value)
 
@@ -67,7 +67,7 @@ class Figures:
             yield from ("", *_table(section, rows), *(f"  {line}" for line in self.notes.get(section, ())))
         yield from ("", "Goals")
         for goal, value, met in self.judged(goals):
-            found = "not measured" if value is None else f"{_number(value)}  {'met' if met else 'MISSED'}"
+            found = "not measured" if value is None else f"{number(value)}  {'met' if met else 'MISSED'}"
             yield f"  {goal.text:<74}{found}"
 
     def judged(self, goals: Sequence[Goal]) -> Iterator[tuple[Goal, float | None, bool]]:
@@ -84,7 +84,7 @@ class Figures:
                 yield goal, value, value >= goal.limit if row.more_is_better else value <= goal.limit
 
     def as_json(self, goals: Sequence[Goal]) -> dict[str, object]:
-        """Every value of every round, the notes and the goals."""
+        """Every value of every round, the notes and the goals. ``ratios``: how many times better we are than a peer, by round."""
         rows = [
             {
                 "section": row.section,
@@ -93,11 +93,14 @@ class Figures:
                 "more_is_better": row.more_is_better,
                 "rounds": row.values,
                 "median": {name: median(values) for name, values in row.values.items()},
-                "times_better": {name: median(row.ratios(name)) for name in row.values if name != OURS and row.ratios(name)},
+                "ratios": {name: row.ratios(name) for name in row.values if name != OURS and row.ratios(name)},
             }
             for row in self.rows.values()
         ]
-        judged = [{"goal": goal.text, "limit": goal.limit, "value": value, "met": met} for goal, value, met in self.judged(goals)]
+        judged = [
+            {"goal": goal.text, "section": goal.section, "limit": goal.limit, "value": value, "met": met}
+            for goal, value, met in self.judged(goals)
+        ]
         return {"figures": rows, "notes": self.notes, "goals": judged}
 
 
@@ -109,7 +112,7 @@ def _table(section: str, rows: Sequence[Row]) -> Iterator[str]:
     yield f"{section:<{2 + named + measured}}{head}"
     previous = ""
     for row in rows:
-        cells = "".join(f"{_number(row.median(name)) if name in row.values else '':>14}" for name in contenders)
+        cells = "".join(f"{number(row.median(name)) if name in row.values else '':>14}" for name in contenders)
         cells += "".join(f"{_ratio(row.ratios(name)):>26}" for name in peers)
         yield f"  {row.figure if row.figure != previous else '':<{named}}{row.unit:<{measured}}{cells}"
         previous = row.figure
@@ -122,7 +125,8 @@ def _ratio(ratios: Sequence[float]) -> str:
     return f"{median(ratios):.2f}x{spread}"
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
+    """Three digits, for people."""
     if value >= 1e6:
         return f"{value / 1e6:.2f} M"
     if value >= 1e4:

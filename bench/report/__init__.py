@@ -1,0 +1,1 @@
+"""The newest results of the benches as one page of the documentation."""

@@ -1,0 +1,64 @@
+"""The page of results."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from bench.report.kept import Section
+from bench.tables.figures import OURS, number
+
+HEAD = """# Performance
+
+What the benches measured last, written by `./task bench report`: a run of `./task bench NAME` in full replaces the sections that
+it measured. Machines differ, so judge the columns *times better*, which compare contenders of the same run (in brackets the range
+over its rounds); above 1 we are better. CPU is user and system time of all threads and processes, of servers and clients.
+"""
+
+
+def page(benches: Sequence[tuple[str, Sequence[Section]]]) -> str:
+    """Markdown. ``benches``: names with their results."""
+    return HEAD + "".join(line + "\n" for name, sections in benches for line in _bench(name, sections))
+
+
+def _bench(name: str, sections: Sequence[Section]) -> Iterator[str]:
+    yield from ("", f"## ./task bench {name}")
+    for section in sections:
+        yield from ("", f"### {section.title[:1].upper()}{section.title[1:]}", "", *_table(section.figures))
+        yield from ("", " ".join([*map(_sentence, section.notes), str(section.origin)]))
+        if section.goals:
+            yield from ("", *map(_goal, section.goals))
+
+
+def _table(figures: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    contenders = list(dict.fromkeys(name for figure in figures for name in figure["rounds"]))
+    peers = [name for name in contenders if name != OURS]
+    heads = ["", "unit", *contenders, *(f"times better than {name}" for name in peers)]
+    yield _row(heads)
+    yield _row(["---", "---", *(["---:"] * (len(heads) - 2))])
+    for figure in figures:
+        medians = [number(figure["median"][name]) if name in figure["median"] else "" for name in contenders]
+        yield _row([figure["figure"], figure["unit"], *medians, *(_ratios(figure["ratios"].get(name, ())) for name in peers)])
+
+
+def _ratios(ratios: Sequence[float]) -> str:
+    if not ratios:
+        return ""
+    middle = sorted(ratios)[len(ratios) // 2]
+    return f"{middle:.2f} ({min(ratios):.2f} to {max(ratios):.2f})" if len(ratios) > 1 else f"{middle:.2f}"
+
+
+def _goal(goal: Mapping[str, Any]) -> str:
+    return f"- {goal['goal']}: {number(goal['value'])}, {'met' if goal['met'] else '**missed**'}".replace("<", "&lt;").replace(
+        ">", "&gt;"
+    )
+
+
+def _sentence(note: str) -> str:
+    return note[:1].upper() + note[1:] + ("" if note.endswith((".", ":")) else ".")
+
+
+def _row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(_plain(cell.replace("|", "\\|")) for cell in cells) + " |"
+
+
+def _plain(text: str) -> str:
+    return text.replace("<", "&lt;").replace(">", "&gt;")
