@@ -17,7 +17,6 @@ SECTIONS = {
     "throughput": "8 M rows (16 M in checkpoints of 10 s) as fast as they are taken, and PyPaimon with the same rows;\n"
     "Hudi on Spark with fewer",
     "freshness": "10 k rows/s: seconds from send to durable and to queryable",
-    "channels": "100 channels with single rows",
     "small": "100 channels with calls of 1, 100 and 1,000 rows, as record batches and as dicts: CPU of each process",
     "overload": "32 channels against one writer: its memory",
     "recovery": "from kill -9 to the first new commit",
@@ -50,7 +49,6 @@ GOALS = (
     ),
     Goal("send to queryable, p50 <= 1.2 s", _FRESH, "queryable", "s, p50", 1.2),
     Goal("send to queryable, p99 <= 2.5 s", _FRESH, "queryable", "s, p99", 2.5),
-    Goal("100 channels with single rows: >= 5 k rows/s", "100 channels, single rows", "all", "rows/s", 5e3),
     *SMALL_SENDS,
     Goal("overloaded writer <= 512 MiB", "overload", "32 channels, one writer", "MiB peak of the writer", 512),
     Goal("writer killed: first new commit, p99 <= 3 s", _KILLED, "writer", "s, p99", 3),
@@ -77,8 +75,6 @@ def main() -> None:
         sections.peers(figures, rows, options.rounds, spark=options.spark)
     if "freshness" in options.only:
         sections.freshness(figures, options.rounds, 10 if options.quick else 60)
-    if "channels" in options.only:
-        sections.single_rows(figures, options.rounds, 5 if options.quick else 20)
     if "small" in options.only:
         small_sends(figures, options.rounds, 3 if options.quick else 10)
     if "overload" in options.only:

@@ -1,8 +1,9 @@
-"""What clients do, each function in a process of its own: load a feed, measure freshness, send single rows from many channels."""
+"""What clients do, each function in a process of its own: load a feed, measure freshness, send from many channels at once."""
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 
@@ -72,27 +73,20 @@ def _send(
     numbers: range,
     changed: Callable[[pa.RecordBatch], pa.RecordBatch] = lambda batch: batch,
 ) -> None:
-    failed: list[BaseException] = []
-
     def work(at: int) -> None:
-        try:
-            for number in numbers[at :: len(channels)]:
-                channels[at].upsert(changed(batches.get_batch(number)))
-            channels[at].flush("queryable")
-        except BaseException as error:  # noqa: BLE001 - raised again by the thread that joins
-            failed.append(error)
+        for number in numbers[at :: len(channels)]:
+            channels[at].upsert(changed(batches.get_batch(number)))
+        channels[at].flush("queryable")
 
-    _all(threading.Thread(target=work, args=(at,)) for at in range(len(channels)))
-    if failed:
-        raise failed[0]
+    in_threads(work, len(channels))
 
 
-def _all(threads: Iterable[threading.Thread]) -> None:
-    started = list(threads)
-    for thread in started:
-        thread.start()
-    for thread in started:
-        thread.join()
+def in_threads(work: Callable[[int], None], count: int) -> None:
+    """Calls ``work`` with each number below ``count``, each in a thread. Raises an error of theirs once all have ended."""
+    with ThreadPoolExecutor(count) as threads:
+        begun = [threads.submit(work, at) for at in range(count)]
+    for each in begun:
+        each.result()
 
 
 def freshness(address: str, table: str, feed: str, rate: int, seconds: float, pieces: int) -> dict[str, list[float]]:
@@ -131,31 +125,6 @@ def freshness(address: str, table: str, feed: str, rate: int, seconds: float, pi
     return took
 
 
-def single_rows(address: str, table: str, feed: str, channels: int, seconds: float, processes: Sequence[int]) -> dict[str, float]:
-    """Each channel sends one row a call, as fast as it is taken. Returns ``rows``, ``wall``, ``cpu`` and ``client_cpu``."""
-    rows = pa.ipc.open_file(pa.memory_map(feed)).get_batch(0)
-    counts = [0] * channels
-    with headgate.connect(address) as hg:
-        target = hg.table(table)
-        opened = [target.channel(f"single-{number}") for number in range(channels)]
-        begin, alone = Moment.now(processes), Moment.now()
-        deadline = time.perf_counter() + seconds
-
-        def work(at: int) -> None:
-            while time.perf_counter() < deadline:
-                opened[at].upsert(rows.slice((at * 163 + counts[at]) % BATCH_ROWS, 1))
-                counts[at] += 1
-                if counts[at] % 64 == 0:
-                    time.sleep(0)
-            opened[at].flush("queryable")
-
-        _all(threading.Thread(target=work, args=(at,)) for at in range(channels))
-        used, own = Moment.now(processes) - begin, Moment.now() - alone
-        for channel in opened:
-            channel.close()
-    return {"rows": sum(counts), "wall": used.wall, "cpu": used.cpu, "client_cpu": own.cpu}
-
-
 def overload(address: str, table: str, feed: str, seconds: float, channels: int) -> dict[str, float]:
     """Sends as fast as it can, from many channels at once, for some seconds. Returns ``rows`` taken and ``wall``."""
     batches = pa.ipc.open_file(pa.memory_map(feed))
@@ -173,7 +142,7 @@ def overload(address: str, table: str, feed: str, seconds: float, channels: int)
                 number += channels
             opened[at].flush("queryable")
 
-        _all(threading.Thread(target=work, args=(at,)) for at in range(channels))
+        in_threads(work, channels)
         wall = time.perf_counter() - begin
         for channel in opened:
             channel.close()

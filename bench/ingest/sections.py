@@ -17,7 +17,7 @@ from hudi import HudiReadOptions, HudiTable
 
 import headgate
 from bench.ingest.clients import connect
-from bench.ingest.workload import BATCH_ROWS, oracle, prepare, split
+from bench.ingest.workload import oracle, prepare, split
 from bench.tables.child import run_child
 from bench.tables.compare import differences
 from bench.tables.contenders.contender import KEY, ORDERING, PARTITION
@@ -120,17 +120,6 @@ def freshness(figures: Figures, rounds: int, seconds: float) -> None:
             for name, share in (("p50", 0.5), ("p99", 0.99), ("worst", 1.0)):
                 value = values[min(int(len(values) * share), len(values) - 1)]
                 figures.add("from send, 10 k rows/s, 1 s checkpoints", level, f"s, {name}", OURS, value)
-
-
-def single_rows(figures: Figures, rounds: int, seconds: float) -> None:
-    """100 channels, each sending single rows."""
-    feed = prepare(BATCH_ROWS, "uniform")
-    for _ in range(rounds):
-        with cluster_with_table("1s", 1) as (cluster, _):
-            arguments = {"address": cluster.address, "table": "events", "feed": feed, "channels": 100, "seconds": seconds}
-            used = run_child(f"{_CLIENTS}:single_rows", processes=processes_of(cluster), **arguments)
-        figures.add("100 channels, single rows", "all", "rows/s", OURS, used["rows"] / used["wall"], more_is_better=True)
-        figures.add("100 channels, single rows", "all", "rows/CPU-s", OURS, used["rows"] / used["cpu"], more_is_better=True)
 
 
 def overload(figures: Figures, rounds: int, seconds: float) -> None:

@@ -1,6 +1,6 @@
 """Rows of other shapes through the cluster: many columns, long texts, nested values; and as one file of pyarrow."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from hudi import HudiReadOptions, HudiTable
 
-from bench import CACHE
 from bench.ingest.sections import WARM_UP, cluster_with_table, processes_of
+from bench.ingest.workload import kept
 from bench.tables.child import run_child
 from bench.tables.figures import OURS, Figures
 from bench.tables.scratch import scratch_folder
@@ -92,15 +92,14 @@ def shapes(figures: Figures, rounds: int) -> None:
 
 def _prepare(shape: Shape) -> str:
     """Path of the feed, an Arrow file, in batches as a client sends them."""
-    path = CACHE / f"feed-{shape.values.__name__.strip('_')}-{shape.batch_rows}.arrow"
-    if not path.exists():
-        random = np.random.default_rng(1)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        batches = [_batch(shape, random, number) for number in range(WARM_UP + _BATCHES)]
-        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, batches[0].schema) as writer:
-            for batch in batches:
-                writer.write_batch(batch)
-    return str(path)
+    count = WARM_UP + _BATCHES
+    return kept(f"{shape.values.__name__.strip('_')}-{count}x{shape.batch_rows}", _batches(shape, count), __file__)
+
+
+def _batches(shape: Shape, count: int) -> Iterator[pa.RecordBatch]:
+    random = np.random.default_rng(1)
+    for number in range(count):
+        yield _batch(shape, random, number)
 
 
 def _batch(shape: Shape, random: np.random.Generator, number: int) -> pa.RecordBatch:

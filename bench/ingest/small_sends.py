@@ -2,15 +2,15 @@
 
 import asyncio
 import math
-import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import pyarrow as pa
 
 import headgate
 import headgate.aio
+from bench.ingest.clients import in_threads
 from bench.ingest.sections import cluster_with_table, processes_of
 from bench.ingest.workload import BATCH_ROWS, prepare
 from bench.tables.child import run_child
@@ -31,6 +31,7 @@ CASES: Final = {
 }
 """What ``by_threads`` sends."""
 GOALS: Final = (
+    Goal("1 row a call, Arrow: >= 5 k rows/s", SECTION, "1 row a call", "rows/s", 5e3),
     Goal("1 row a call, Arrow: >= 25 k rows per CPU-s", SECTION, "1 row a call", PER_CPU, 25e3),
     Goal("1 row, a message each: >= 25 k rows per CPU-s", SECTION, ALONE, PER_CPU, 25e3),
     Goal("100 rows a call, Arrow: >= 200 k rows per CPU-s", SECTION, "100 rows a call", PER_CPU, 2e5),
@@ -112,7 +113,7 @@ def by_threads(
             for channel in own:
                 channel.flush("received")
 
-        _in_threads(work)
+        in_threads(work, _THREADS)
         opened[0].flush("queryable")
         for channel in opened:
             channel.flush("queryable")
@@ -120,14 +121,6 @@ def by_threads(
         for channel in opened:
             channel.close()
     return {"rows": sum(counts), **used}
-
-
-def _in_threads(work: Callable[[int], None]) -> None:
-    threads = [threading.Thread(target=work, args=(at,)) for at in range(_THREADS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
 
 
 def one_at_a_time(

@@ -5,7 +5,8 @@ written as one Arrow file before any clock starts; each record batch is what a c
 """
 
 import hashlib
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -26,14 +27,21 @@ _ZIPF = 1.2
 
 def prepare(rows: int, law: str) -> str:
     """Path of the feed, an Arrow file. ``law``: how the updated keys are drawn, ``uniform`` or ``zipf``."""
-    name = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:8]
-    path = CACHE / f"feed-{law}-{rows}-{name}.arrow"
+    return kept(f"{law}-{rows}", _batches(rows, law), __file__)
+
+
+def kept(name: str, batches: Iterable[pa.RecordBatch], maker: str) -> str:
+    """Path of an Arrow file with these batches, at least one, which are asked for only when the file is not there.
+
+    ``maker``: the file of the code that makes them. Another ``name`` or other code makes another feed.
+    """
+    path = CACHE / f"feed-{name}-{hashlib.sha256(Path(maker).read_bytes()).hexdigest()[:8]}.arrow"
     if not path.exists():
-        say(f"making a feed of {rows:,} rows, {law}")
-        with _written(path) as writer:
-            known = 0
-            for start in range(0, rows, BATCH_ROWS):
-                batch, known = _batch(start, min(BATCH_ROWS, rows - start), known, law)
+        say(f"making the feed {path.stem}")
+        rest = iter(batches)
+        first = next(rest)
+        with _written(path, first.schema) as writer:
+            for batch in itertools.chain([first], rest):
                 writer.write_batch(batch)
     return str(path)
 
@@ -46,17 +54,17 @@ def split(feed: str, parts: int) -> list[str]:
             say(f"making part {part + 1} of {parts} of {Path(feed).name}")
             rows = pa.ipc.open_file(pa.memory_map(feed)).read_all()
             days = pa.array([f"2026-02-{day:02d}" for day in range(1, DAYS + 1) if day % parts == part])
-            with _written(path) as writer:
+            with _written(path, EVENTS_SCHEMA) as writer:
                 writer.write_table(rows.filter(pc.is_in(rows["dt"], days)).combine_chunks(), max_chunksize=BATCH_ROWS)
     return [str(path) for path in paths]
 
 
 @contextmanager
-def _written(path: Path) -> Iterator[pa.ipc.RecordBatchFileWriter]:
+def _written(path: Path, schema: pa.Schema) -> Iterator[pa.ipc.RecordBatchFileWriter]:
     """Under another name until it is whole."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(".partial")
-    with pa.OSFile(str(partial), "wb") as sink, pa.ipc.new_file(sink, EVENTS_SCHEMA) as writer:
+    with pa.OSFile(str(partial), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
         yield writer
     partial.rename(path)
 
@@ -71,9 +79,16 @@ def oracle(feed: str) -> str:
         connection.execute("SET enable_progress_bar = false")
         query = "FROM handed_in QUALIFY row_number() OVER (PARTITION BY event_id ORDER BY version DESC) = 1 ORDER BY event_id"
         end = connection.sql(query).to_arrow_table().cast(EVENTS_SCHEMA)
-        with _written(path) as writer:
+        with _written(path, EVENTS_SCHEMA) as writer:
             writer.write_table(end)
     return str(path)
+
+
+def _batches(rows: int, law: str) -> Iterator[pa.RecordBatch]:
+    known = 0
+    for start in range(0, rows, BATCH_ROWS):
+        batch, known = _batch(start, min(BATCH_ROWS, rows - start), known, law)
+        yield batch
 
 
 def _batch(start: int, rows: int, known: int, law: str) -> tuple[pa.RecordBatch, int]:
