@@ -1,14 +1,13 @@
 """Batches of all sizes gather; whatever is put together when, the rows stay in the order of their arrival."""
 
-from dataclasses import replace
-
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate_tables.writing import BucketedRows, concatenated
+from headgate_tables.hudi import sift
+from headgate_tables.writing import BucketedRows
 from headgate_writer import batch_list
 from headgate_writer.batch_list import BatchList, bundled
 
@@ -72,10 +71,14 @@ def test_ten_thousand_tiny_batches_become_a_few() -> None:
     assert numbers(gathered.take_all()) == list(range(10_000))
 
 
-@pytest.mark.parametrize("counted", [(True, True, True), (True, False, True), (False, False, False)])
-def test_batches_put_together_have_the_bytes_of_all_whether_each_was_counted_or_not(counted: tuple[bool, ...]) -> None:
-    batches = [filed(number, 1000 * (number + 1)) for number in range(3)]
-    known = [replace(batch, counted=batch.nbytes if known else None) for batch, known in zip(batches, counted, strict=True)]
-    assert concatenated(known).nbytes == pytest.approx(
-        sum(batch.nbytes for batch in batches), abs=16
-    )  # offsets and bits are shared
+def test_small_batches_put_together_have_the_bytes_of_all_without_being_counted_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bytes that their sender counted make them large: their own are few."""
+    monkeypatch.setattr(batch_list, "_FAN_IN", 4)
+    monkeypatch.setattr(sift, "arrow_bytes", lambda *arrays: pytest.fail("they are known"))
+    gathered = BatchList()
+    for number in range(4):
+        batch = filed(number, 1)
+        batch.nbytes = batch_list._SMALL // 4
+        gathered.add(batch)
+    (merged,) = gathered.take_all()
+    assert merged.nbytes == batch_list._SMALL

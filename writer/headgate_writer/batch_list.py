@@ -52,6 +52,7 @@ class BatchList:
         self._small[tier].append(batch)
         if len(self._small[tier]) == _FAN_IN:
             merged = concatenated(self._small[tier])
+            merged.nbytes = sum(each.nbytes for each in self._small[tier])
             self._small[tier] = []
             if merged.nbytes >= _SMALL:
                 older = [each for batches in reversed(self._small[tier + 1 :]) for each in batches]

@@ -189,7 +189,9 @@ class CheckpointBuffer:
         share = _shared_out(rows)
         np.add.at(self._waiting, numbers, share)
         np.add.at(self._total, numbers, share)
-        self._batches.add(BucketedRows(rows.rows, rows.keys, rows.deletes, codes, rows.nbytes))
+        batch = BucketedRows(rows.rows, rows.keys, rows.deletes, codes)
+        batch.nbytes = rows.nbytes
+        self._batches.add(batch)
 
     def take_portion(self, codes: npt.NDArray[np.int64]) -> Portion:
         """Takes every row out, those of these buckets to be flushed, the others to be handed back to ``finish_portion``.

@@ -14,7 +14,7 @@ from headgate_proto.limits import BATCH_PARTITIONS, ROW_BYTES
 from headgate_tables.arrow import Array
 from headgate_tables.errors import OptionError
 from headgate_tables.face.definition import Definition
-from headgate_tables.writing import Placed, conform, key_group, place
+from headgate_tables.writing import Placed, arrow_bytes, conform, key_group, place
 from headgate_writer.admission import Admitted
 from headgate_writer.attached import KeyGroupTable, Membership
 from headgate_writer.sizes import row_bytes
@@ -62,8 +62,7 @@ class RoutedRows:
         checksum: int = 0,
     ) -> RoutedRows:
         """Returns the rows with their bytes counted."""
-        nbytes = rows.nbytes + keys.nbytes + deletes.nbytes + group.nbytes
-        return cls(rows, keys, deletes, group, groups, nbytes, checksum)
+        return cls(rows, keys, deletes, group, groups, arrow_bytes(rows, keys, deletes, group), checksum)
 
 
 def route(batches: Sequence[Admitted], definition: Definition) -> RoutedRows:
