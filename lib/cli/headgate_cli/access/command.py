@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeVar, Unpack, cast
+from typing import TypeVar, Unpack
 
 import click
 
@@ -17,6 +17,7 @@ from headgate_cli.access.records import (
     usage_record,
 )
 from headgate_cli.credentials.command import credentials
+from headgate_cli.durations import as_duration
 from headgate_cli.exits import ExitCode
 from headgate_cli.failures import CommandError
 from headgate_cli.output import Output, json_option
@@ -26,7 +27,6 @@ from headgate_runtime.access.identity import CERTIFIED, Identity
 from headgate_runtime.access.quotas import usage_of
 from headgate_runtime.access.rights import Allowed, Right, Role
 from headgate_runtime.access.tokens import digest_of, new_token
-from headgate_runtime.values import duration
 from headgate_runtime.world import SystemClock, SystemIds
 
 _Command = TypeVar("_Command", bound=Callable[..., object])
@@ -207,7 +207,7 @@ def _end(expires: str) -> str:
     if expires == "never":
         return ""
     try:
-        end = datetime.fromisoformat(expires) if "-" in expires else _from_now(expires)
+        end = datetime.fromisoformat(expires) if "-" in expires else _now() + as_duration(expires)
         if end.tzinfo is None:
             raise ValueError("no zone")
         return end.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -215,9 +215,8 @@ def _end(expires: str) -> str:
         raise click.UsageError(f'--expires {expires}: want a duration such as "90d", a time, or "never"') from error
 
 
-def _from_now(text: str) -> datetime:
-    seconds = cast(float, duration(text))
-    return datetime.fromtimestamp(SystemClock().now_ms() / 1000 + seconds, UTC)
+def _now() -> datetime:
+    return datetime.fromtimestamp(SystemClock().now_ms() / 1000, UTC)
 
 
 def _through(role: Role, principal: str, channel: str | None) -> str:

@@ -2,15 +2,14 @@
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import cast
 
 import click
 
 from headgate_cli.credentials.authority import is_host
 from headgate_cli.credentials.folder import found_in, write
 from headgate_cli.credentials.renewal import Wanted, renewed
+from headgate_cli.durations import DURATION
 from headgate_cli.output import Output, json_option
-from headgate_runtime.values import duration
 from headgate_runtime.world import SystemClock, SystemIds
 
 
@@ -24,13 +23,13 @@ from headgate_runtime.world import SystemClock, SystemIds
     help="A DNS name or address by which clients reach coordinators and writers; may be repeated.",
 )
 @click.option("--redis-host", "redis_hosts", multiple=True, metavar="NAME", help="The same of Redis: makes its files, too.")
-@click.option("--valid", default="365d", show_default=True, metavar="TIME", help="Of certificates.")
-@click.option("--left", default="60d", show_default=True, metavar="TIME", help="A certificate with less is made anew.")
+@click.option("--valid", type=DURATION, default="365d", show_default=True, help="Of certificates.")
+@click.option("--left", type=DURATION, default="60d", show_default=True, help="A certificate with less is made anew.")
 @json_option
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 @click.pass_obj
 def credentials(
-    output: Output, /, folder: Path, hosts: tuple[str, ...], redis_hosts: tuple[str, ...], valid: str, left: str
+    output: Output, /, folder: Path, hosts: tuple[str, ...], redis_hosts: tuple[str, ...], valid: timedelta, left: timedelta
 ) -> None:
     """Makes in FOLDER what is missing or near its end, and leaves the rest: run it again to renew.
 
@@ -47,11 +46,11 @@ def credentials(
     Example:
       headgate access credentials /etc/headgate --host headgate.example.org --host 10.0.0.7
     """  # noqa: D301 - click wants the backspace
-    wanted = Wanted(hosts, redis_hosts, valid=_time("--valid", valid), left=_time("--left", left))
+    wanted = Wanted(hosts, redis_hosts, valid=valid, left=left)
     check_hosts("--host", hosts)
     check_hosts("--redis-host", redis_hosts)
-    if wanted.left >= wanted.valid:
-        raise click.UsageError(f"--left {left} is not below --valid {valid}")
+    if left >= valid:
+        raise click.UsageError("--left is not below --valid")
     now = datetime.fromtimestamp(SystemClock().now_ms() / 1000, UTC)
     made = renewed(found_in(folder), wanted, now, SystemIds())
     write(folder, made)
@@ -66,10 +65,3 @@ def check_hosts(option: str, hosts: tuple[str, ...]) -> None:
             raise click.UsageError(
                 f"{option} {host!r}: want a DNS name (in ASCII, xn--… otherwise) or an IP address, without a port"
             )
-
-
-def _time(option: str, text: str) -> timedelta:
-    try:
-        return timedelta(seconds=cast(float, duration(text)))
-    except ValueError as error:
-        raise click.UsageError(f'{option} {text}: want a duration such as "90d" or "12h"') from error

@@ -2,16 +2,15 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import cast
 
 import click
 
 from headgate_cli.credentials.command import check_hosts
 from headgate_cli.credentials.renewal import Part, Wanted, renewed
+from headgate_cli.durations import DURATION
 from headgate_cli.kubernetes.api import SecretsApi
 from headgate_cli.kubernetes.layout import ENDS, secrets_with, texts_of
 from headgate_cli.output import Output, json_option
-from headgate_runtime.values import duration
 from headgate_runtime.world import SystemClock, SystemIds
 
 
@@ -29,7 +28,11 @@ def kubernetes() -> None:
 @click.option("--redis-dns", multiple=True, metavar="NAME", help="A name by which coordinators call Redis; repeat it.")
 @click.option("--cluster-domain", "domain", default="headgate.internal", show_default=True, help="As the services' setting.")
 @click.option(
-    "--valid", default="90d", show_default=True, help="How long a certificate is valid; it is renewed in the last third."
+    "--valid",
+    type=DURATION,
+    default="90d",
+    show_default=True,
+    help="How long a certificate is valid; it is renewed in the last third.",
 )
 @click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help="A label of the Secrets; repeat it.")
 @json_option
@@ -42,7 +45,7 @@ def credentials(
     dns: tuple[str, ...],
     redis_dns: tuple[str, ...],
     domain: str,
-    valid: str,
+    valid: timedelta,
     labels: tuple[str, ...],
 ) -> None:
     """Makes those Secrets that are missing, and renews certificates in the last third of their life.
@@ -50,12 +53,12 @@ def credentials(
     What is there and good stays as it is, so this can run as often as one likes. To have a part made anew, delete its Secret
     first: pods keep what they have until the new one is there. A token that was deleted in this way goes on to count for a day.
     """
-    lifetime, chosen = _lifetime(valid), {Part(part) for part in parts}
+    chosen = {Part(part) for part in parts}
     if (Part.TLS in chosen and not dns) or (chosen & {Part.REDIS, Part.REDIS_TLS} and not redis_dns):
         raise click.UsageError("--part tls wants --dns, and --part redis and redis-tls want --redis-dns")
     check_hosts("--dns", dns)
     check_hosts("--redis-dns", redis_dns)
-    wanted = Wanted(dns, redis_dns, domain, lifetime, lifetime / 3, chosen, replaces_token=True, reloads_redis=True)
+    wanted = Wanted(dns, redis_dns, domain, valid, valid / 3, chosen, replaces_token=True, reloads_redis=True)
     api = SecretsApi.of_this_pod()
     found, versions = {}, {}
     for end in ENDS:
@@ -68,13 +71,6 @@ def credentials(
         output.print_text(f"Secret {name}-{end}: {'renewed' if versions[end] else 'made'}")
     if not made:
         output.print_text("Nothing is due.")
-
-
-def _lifetime(text: str) -> timedelta:
-    try:
-        return timedelta(seconds=cast(float, duration(text)))
-    except ValueError as error:
-        raise click.UsageError(f"--valid {text}: {error}") from error
 
 
 def _pairs(labels: tuple[str, ...]) -> Mapping[str, str]:

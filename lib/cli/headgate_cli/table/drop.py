@@ -8,18 +8,18 @@ from collections.abc import Sequence
 import click
 
 from headgate_cli.cluster import Access
+from headgate_cli.durations import DURATION, MILLISECOND
 from headgate_cli.exits import ExitCode
 from headgate_cli.failures import CommandError
 from headgate_cli.maintenance.target import call_owner, fields_of, is_address, open_address, table_command
 from headgate_cli.options import storage_settings
 from headgate_cli.output import Output
-from headgate_runtime.values import duration
 from headgate_tables.errors import TableDroppedError
 from headgate_tables.face.log import parse_time
 from headgate_tables.face.results import DropResult
 from headgate_tables.opening import finish_drop
 
-_GRACE = "7d"
+_GRACE = datetime.timedelta(days=7)
 _SHOWN = 10
 """Names of files of others that the text has; with --json there are more."""
 
@@ -27,7 +27,7 @@ _SHOWN = 10
 @click.command("drop", short_help="Delete a table, now or later.")
 @click.option("--yes", is_flag=True, help="Do not ask for the table's name.")
 @click.option("--plan-only", is_flag=True, help="Show what would be deleted; change nothing.")
-@click.option("--grace", metavar="TIME", help=f"Keep its files for this time: `undrop` brings it back.  [{_GRACE}]")
+@click.option("--grace", type=DURATION, help=f"Keep its files for this time: `undrop` brings it back.  [{_GRACE.days}d]")
 @click.option("--now", is_flag=True, help="Delete its files at once, for good.")
 @table_command
 def drop(
@@ -38,7 +38,7 @@ def drop(
     storage: tuple[str, ...],
     yes: bool,
     plan_only: bool,
-    grace: str | None,
+    grace: datetime.timedelta | None,
     now: bool,
 ) -> None:
     """Drops TABLE (a name, or an address with a slash) with all its rows, savepoints and channels.
@@ -62,7 +62,7 @@ def drop(
     """  # noqa: D301 - click wants the backspace
     if grace is not None and (now or is_address(table_name)):
         raise click.UsageError("--grace goes neither with --now nor with an address")
-    grace_ms = 0 if now else _milliseconds(grace or _GRACE)
+    grace_ms = 0 if now else (_GRACE if grace is None else grace) // MILLISECOND
     found = _Address(table_name, storage) if is_address(table_name) else _Name(table_name, access, grace_ms)
     try:
         planned = found.plan()
@@ -171,13 +171,6 @@ def _files(record: _Record) -> str:
 
 def _time(ms: int) -> str:
     return f"{datetime.datetime.fromtimestamp(ms / 1000, datetime.UTC):%Y-%m-%d %H:%M:%S} UTC"
-
-
-def _milliseconds(text: str) -> int:
-    try:
-        return round(1000 * float(str(duration(text))))
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--grace") from error
 
 
 def _print_left(output: Output, record: _Record) -> None:

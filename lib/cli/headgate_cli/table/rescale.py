@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AbstractContextManager, nullcontext
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import click
@@ -11,6 +12,7 @@ import click
 from headgate.maintenance import Maintenance
 from headgate_cli import spark_session
 from headgate_cli.cluster import Access
+from headgate_cli.durations import DURATION, MILLISECOND
 from headgate_cli.exits import ExitCode
 from headgate_cli.failures import CommandError
 from headgate_cli.maintenance.progress import WorkBar
@@ -18,7 +20,6 @@ from headgate_cli.maintenance.target import call_owner, is_address, table_comman
 from headgate_cli.output import Output, size
 from headgate_cli.table.location import locate_table, open_unowned, take_over_option
 from headgate_cli.table.storage import Location
-from headgate_runtime.values import duration
 from headgate_runtime.world import World
 from headgate_tables.errors import DeposedError
 from headgate_tables.face.owner import Table
@@ -41,9 +42,9 @@ if TYPE_CHECKING:
 @click.option("--plan-only", is_flag=True, help="Show what would be rewritten; change nothing.")
 @click.option(
     "--longest-pause",
+    type=DURATION,
     default="1m",
     show_default=True,
-    metavar="TIME",
     help="How long a cluster's table may take no rows; longer, and it stays as it is.",
 )
 @spark_session.session_options("Spark's master (spark://…, k8s://…), whose tasks do the work. [this process]")
@@ -58,7 +59,7 @@ def rescale(
     buckets: int,
     partitions: str,
     plan_only: bool,
-    longest_pause: str,
+    longest_pause: timedelta,
     master: str | None,
     conf: tuple[str, ...],
     take_over: bool,
@@ -86,7 +87,6 @@ def rescale(
     With --json: lines with "event": "planned", "progress" (rows written, bytes done; with --master sums of the tasks that have
     ended) and "rescaled".
     """  # noqa: D301 - click wants the backspace
-    pause_ms = _milliseconds("--longest-pause", longest_pause)
     if take_over and not is_address(table_name):
         raise click.UsageError("--take-over goes with a table's address: its coordinators have ended, and know no name")
     if conf and master is None:
@@ -104,15 +104,8 @@ def rescale(
         if is_address(table_name):
             done, pause_s = work.run(take_over=take_over), 0.0
         else:
-            done, pause_s = call_owner(access, table_name, lambda owner: _while_lent(owner, pause_ms, work))
+            done, pause_s = call_owner(access, table_name, lambda owner: _while_lent(owner, longest_pause // MILLISECOND, work))
     _show_done(output, done, pause_s)
-
-
-def _milliseconds(option: str, text: str) -> int:
-    try:
-        return round(1000 * float(str(duration(text))))
-    except ValueError:
-        raise click.UsageError(f"{option} {text!r} is no time; write 90s or 10m") from None
 
 
 def _session(master: str | None, conf: tuple[str, ...]) -> AbstractContextManager[SparkSession | None]:
