@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 
 from headgate_spark import bulk_insert, loading
-from headgate_spark.scans import ReadBy
 from headgate_spark.spread import TASK, numbers_of_tasks, task_of
 from headgate_tables import hudi
 from headgate_tables.errors import NullKeyError, SchemaError, TransactionError
+from headgate_tables.face.writing import ReadBy
 from support import spark_faults
 from support.bulk_rows import ROWS, SCHEMA, expected, leftovers, new_table, row, write
 from support.readers import assert_all_agree, read_by_us

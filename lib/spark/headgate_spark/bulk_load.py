@@ -9,11 +9,10 @@ from pyspark.sql import DataFrame
 
 from headgate_spark.loading import run_load
 from headgate_spark.progress import Written
-from headgate_spark.scans import ReadBy
 from headgate_tables.errors import OptionError
 from headgate_tables.face.owner import Table
 from headgate_tables.face.results import CommitResult
-from headgate_tables.face.writing import LoadMode
+from headgate_tables.face.writing import LoadMode, ReadBy
 from headgate_tables.opening import open_table
 
 _MODES: Final[tuple[LoadMode, ...]] = ("into_empty", "insert_overwrite", "insert_overwrite_table")

@@ -17,7 +17,7 @@ from pyspark.sql.types import IntegerType, StructField, StructType
 from headgate_spark.packing import PACKED, PIECES_AT_ONCE
 from headgate_spark.planning import Load, definition_of, kept_columns, number_of_tasks
 from headgate_spark.progress import Listener, Written, accumulator_of
-from headgate_spark.scans import ReadBy, reading_of
+from headgate_spark.scans import reading_of
 from headgate_spark.source_files import Group, SourceRows, shares_of
 from headgate_spark.spread import TASK, numbers_of_tasks
 from headgate_spark.tasks import REPORT, Packing, Placing, Report, Writing, collected
@@ -26,6 +26,7 @@ from headgate_tables.errors import CorruptFileError, OptionError
 from headgate_tables.face.log import Channels
 from headgate_tables.face.owner import Table
 from headgate_tables.face.results import CommitResult
+from headgate_tables.face.writing import ReadBy
 from headgate_tables.system import System
 
 _MOST_SHARE: Final = 128 << 20

@@ -10,12 +10,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from headgate_spark.scans import ReadBy, reading_of
+from headgate_spark.scans import reading_of
 from headgate_spark.types import arrow_schema_of
 from headgate_tables.errors import OptionError, UnsupportedTableError
 from headgate_tables.face.definition import Definition
 from headgate_tables.face.owner import Table
-from headgate_tables.face.writing import LoadMode
+from headgate_tables.face.writing import LoadMode, ReadBy
 from headgate_tables.writing import conform, place_deletes
 
 _ONE_TASK_BYTES: Final = 4 << 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, get_args
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -13,10 +13,8 @@ from pyspark.sql import DataFrame
 from headgate_spark.likeness import FLAGS, REBASE, Scan, why_file_differs, why_not, why_out_of_reach
 from headgate_spark.source_files import FilePlace, Group, groups_of
 from headgate_tables.errors import OptionError, TablesError
+from headgate_tables.face.writing import ReadBy
 from headgate_tables.opening import PARQUET_ERRORS
-
-ReadBy: TypeAlias = Literal["auto", "arrow", "spark"]
-READ_BY: Final[tuple[ReadBy, ...]] = ("auto", "arrow", "spark")
 
 _SPARK: Final = "org.apache.spark.sql.execution.datasources."
 _LOGICAL: Final = _SPARK + "LogicalRelation"
@@ -44,8 +42,8 @@ def reading_of(
 
     Raises OptionError when Arrow is asked for and would give other rows, or none.
     """
-    if read_by not in READ_BY:
-        raise OptionError(f"read_by={read_by!r}", fix=f"Use one of {', '.join(READ_BY)}.")
+    if read_by not in get_args(ReadBy):
+        raise OptionError(f"read_by={read_by!r}", fix=f"Use one of {', '.join(get_args(ReadBy))}.")
     if read_by == "spark":
         return ReadingChoice(None, "it was asked for")
     found = _found(df, schema, table, storage_options, forced=read_by == "arrow")

@@ -16,7 +16,7 @@ from headgate_cli.options import cluster_options, storage_option
 from headgate_cli.output import Output, json_option, size
 from headgate_cli.table.location import locate_table, open_unowned, take_over_option
 from headgate_cli.table.storage import Location
-from headgate_tables.face.writing import LoadMode
+from headgate_tables.face.writing import LoadMode, ReadBy
 
 if TYPE_CHECKING:
     from headgate_spark import LoadPlan, Written
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 _AGAIN = "Nothing was loaded. Remove the cause, and run the same command again."
 _MODES = (*(mode for mode in get_args(LoadMode) if mode != "delete_partition"), "upsert")
-_READ_BY = ("auto", "arrow", "spark")
-"""headgate_spark.scans.READ_BY, which --help shows without PySpark."""
 
 
 class BulkLoadOptions(SparkOptions):
@@ -33,7 +31,7 @@ class BulkLoadOptions(SparkOptions):
 
     kind: str | None
     mode: LoadMode | Literal["upsert"]
-    read_by: Literal["auto", "arrow", "spark"]
+    read_by: ReadBy
     plan_only: bool
     take_over: bool
 
@@ -48,7 +46,7 @@ class BulkLoadOptions(SparkOptions):
 @spark_options
 @click.option(
     "--read-by",
-    type=click.Choice(_READ_BY),
+    type=click.Choice(get_args(ReadBy)),
     default="auto",
     show_default=True,
     help="Who reads Parquet files. Arrow takes half of the CPU; auto: Arrow, where it gives the same rows and reaches the files.",

@@ -17,6 +17,8 @@ LoadMode: TypeAlias = Literal["into_empty", "insert_overwrite", "insert_overwrit
 """What a bulk load does to the rows that are there: it wants none; replaces those of the partitions that it writes to; replaces
 all; or removes those of named partitions, and writes nothing.
 """
+ReadBy: TypeAlias = Literal["auto", "arrow", "spark"]
+"""Who reads the Parquet files that Spark loads: Arrow, Spark, or Arrow where it gives the same rows and reaches the files."""
 
 
 @dataclass(frozen=True, slots=True)
