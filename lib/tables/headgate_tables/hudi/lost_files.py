@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from headgate_tables.errors import CorruptFileError, MissingFileError
+from headgate_tables.errors import MissingFileError
 from headgate_tables.hudi.log.names import LogName, parse_base_name, parse_log_name
-from headgate_tables.hudi.timeline.active import content_of
 from headgate_tables.hudi.timeline.commit_metadata import CommitMetadata, decode_commit
 from headgate_tables.hudi.timeline.history import archived_contents
 from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER, WRITE_ACTIONS, Instant
@@ -36,18 +35,28 @@ class LostFiles:
         Reads the metadata of all commits, of the history one file at a time; decoding takes some 0.2 ms for each commit and 0.02
         for each file. ``is_about``: whether a partition is of interest. ``since``: archived instants before it were compared
         earlier. Files of other programs are not missed: these have more ways to take one out of a table than we read of.
-        Raises CorruptFileError for metadata that cannot be read.
+        Raises CorruptFileError for metadata that cannot be read; MissingFileError, too, for a commit that is gone from the
+        timeline since it was listed, and is not in the history.
         """
         compared = _Compared(view, is_about)
         writes = view.timeline.writes()
         contents = Workers(1 if self._store.stages else _READS).map(self._content, writes)
+        vanished: dict[str, str] = {}
         for instant, content in zip(writes, contents, strict=True):
-            if content is not None:
+            if content is None:
+                vanished[instant.time] = instant.path
+            else:
                 compared.take(instant.completion, decode_commit(content, instant.path))
         # Behind the timeline: what has been archived since it was listed is found here.
         for each in archived_contents(self._store, self._history, since=since):
+            vanished.pop(each.instant, None)
             if each.action in WRITE_ACTIONS:
                 compared.take(each.completion, decode_commit(each.content, f"{TIMELINE_FOLDER}/{self._history}"))
+        if vanished:
+            raise MissingFileError(
+                f"{min(vanished.values())} vanished while it was read, and the history does not have it",
+                fix="Try again: a restore removes commits. If there was none, put the file back from a copy of the table.",
+            )
         if lost := compared.lost():
             others = f", and so are {len(lost) - 1} more files" if len(lost) > 1 else ""
             raise MissingFileError(
@@ -57,10 +66,10 @@ class LostFiles:
             )
 
     def _content(self, instant: Instant) -> bytes | None:
-        """None for an instant that was archived meanwhile."""
+        """None for an instant that is not there any more."""
         try:
-            return content_of(self._store, instant)
-        except CorruptFileError:
+            return self._store.get(instant.path).to_pybytes()
+        except FileNotFoundError:
             return None
 
 
