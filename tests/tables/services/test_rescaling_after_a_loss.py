@@ -9,7 +9,6 @@ import pytest
 
 from headgate_tables import hudi
 from headgate_tables.errors import MissingFileError
-from headgate_tables.hudi.lost_files import LostFiles
 from support import overwriting
 from support.oracle import Oracle, Row
 from support.readers import read_by_us
@@ -185,25 +184,25 @@ def test_what_was_cleaned_replaced_or_undone_is_not_missed(folder: Path) -> None
 
 def test_what_came_and_was_archived_after_a_look_is_not_missed_in_it(folder: Path) -> None:
     with hudi.open_table(str(folder)) as reader:
-        _, look, lost = reader._look()
-        view = look()
+        unowned = reader._unowned()
+        view = unowned.view()
         with hudi.open_table(str(folder), take_over=True) as table:
             for ts in range(7, 11):
                 table.upsert(arrow(rows(ts)))
         archived = archive(folder)
         assert not archived <= set(view.timeline.completed)
-        lost.check(view, lambda _: True)
+        unowned.lost.check(view, lambda _: True)
 
 
 def test_a_commit_that_was_deleted_after_it_was_listed_is_named(folder: Path) -> None:
     """Its files may be gone, too, and nothing else says so; an archived one is in the history."""
     with hudi.open_table(str(folder)) as table:
-        view = table._snapshots.current().view
+        unowned = table._unowned()
+        view = unowned.view()
         archived = archive(folder)
         assert archived < set(view.timeline.completed)
-        lost = LostFiles(table._store, table._opened.layout.history_folder)
-        lost.check(view, lambda partition: True)
+        unowned.lost.check(view, lambda _: True)
         (newest,) = (each for each in view.timeline.writes() if each.time == max(w.time for w in view.timeline.writes()))
         (folder / newest.path).unlink()
         with pytest.raises(MissingFileError, match=newest.name):
-            lost.check(view, lambda partition: True)
+            unowned.lost.check(view, lambda _: True)

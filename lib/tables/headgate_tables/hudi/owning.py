@@ -1,6 +1,6 @@
 """The owning half of a table handle: the fence, transactions, channels, and repairs of commit log and timeline."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 
 from headgate_tables.commitlog.commit_log import CommitLog
 from headgate_tables.commitlog.first_slot import create_log
@@ -29,13 +29,13 @@ from headgate_tables.hudi.services.foreign import adopting
 from headgate_tables.hudi.services.foreign import table as foreign_table
 from headgate_tables.hudi.services.maintaining import Maintainer
 from headgate_tables.hudi.services.planning.left_figures import read_left_figures
+from headgate_tables.hudi.services.rescaling import UnownedTable
 from headgate_tables.hudi.services.table_context import TableContext
 from headgate_tables.hudi.services.table_services import TableServices
 from headgate_tables.hudi.sweep import drop_revoked_stages, sweep
 from headgate_tables.hudi.timeline.active import list_instants, read_timeline
 from headgate_tables.hudi.transaction import Transaction
 from headgate_tables.hudi.versions import TableVersion
-from headgate_tables.hudi.view import FileSystemView
 from headgate_tables.storage.probe import probe
 
 
@@ -257,9 +257,10 @@ class TableOwner(TableReader, TableServices):
         clock, check = opened.system.clock, lambda: self._before_commit(False)
         return TableContext(opened.store, log, definition, opened.layout, opened.snapshots, clock, stage, check)
 
-    def _look(self) -> tuple[Definition, Callable[[], FileSystemView], LostFiles]:
+    def _unowned(self) -> UnownedTable:
         opened = self._opened
-        return opened.writable()[1], lambda: self._snapshots.current().view, LostFiles(opened.store, opened.layout.history_folder)
+        lost = LostFiles(opened.store, opened.layout.history_folder)
+        return UnownedTable(opened.writable()[1], lambda: self._snapshots.current().view, lost)
 
     def _restored(self) -> None:
         self._groups = None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from headgate_tables.errors import CorruptFileError, OptionError
@@ -49,6 +50,17 @@ def units_of(slices: Iterable[FileSlice], before: Callable[[str], int], after: i
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class UnownedTable:
+    """What a plan looks at, which owns nothing. ``view``: gives the file slices of this moment; ``lost``: finds files that these
+    lack.
+    """
+
+    definition: Definition
+    view: Callable[[], FileSystemView]
+    lost: LostFiles
+
+
 def is_needed(definition: Definition, scale: Scale) -> bool:
     """Whether anything has to change. Raises OptionError for a number that a table cannot have, and for a pattern without
     partitions.
@@ -65,14 +77,17 @@ def _slices(definition: Definition, view: FileSystemView, scale: Scale) -> tuple
     return slices, max((definition.buckets_in(each.partition) for each in slices), default=definition.buckets)
 
 
-def planned(definition: Definition, look: Callable[[], FileSystemView], lost: LostFiles, scale: Scale) -> RescaleResult:
-    """What a rescale would do. ``look``: gives the view of this moment. Raises as ``is_needed``, and MissingFileError."""
-    if not is_needed(definition, scale):
-        return RescaleResult("", "", False, scale.buckets, scale.buckets, 0, 0, 0, 0, 0)
-    view = look()
-    lost.check(view, scale.is_about)
-    slices, before = _slices(definition, view, scale)
-    units = units_of(slices, definition.buckets_in, scale.buckets)
+def nothing_to_do(scale: Scale) -> RescaleResult:
+    """Of a rescale that is not needed."""
+    return RescaleResult("", "", False, scale.buckets, scale.buckets, 0, 0, 0, 0, 0)
+
+
+def planned(table: UnownedTable, scale: Scale) -> RescaleResult:
+    """What a rescale that is needed would do. Raises MissingFileError."""
+    view = table.view()
+    table.lost.check(view, scale.is_about)
+    slices, before = _slices(table.definition, view, scale)
+    units = units_of(slices, table.definition.buckets_in, scale.buckets)
     size = sum(each.input_bytes for each in units)
     return RescaleResult("", "", True, before, scale.buckets, len(slices), len(units), 0, 0, size, view.timeline.start)
 

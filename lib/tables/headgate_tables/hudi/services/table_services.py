@@ -20,8 +20,6 @@ from headgate_tables.face.results import (
 )
 from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi.bucket_rules import Scale
-from headgate_tables.hudi.definition import Definition
-from headgate_tables.hudi.lost_files import LostFiles
 from headgate_tables.hudi.schema.evolution import evolution
 from headgate_tables.hudi.services import altering, configuring, embedded, rescaling, savepoints
 from headgate_tables.hudi.services.maintaining import Maintainer
@@ -32,7 +30,6 @@ from headgate_tables.hudi.services.retention import trimming
 from headgate_tables.hudi.services.retention.expiring import check_ttl
 from headgate_tables.hudi.services.stuck import Key, StuckSlice
 from headgate_tables.hudi.services.table_context import TableContext
-from headgate_tables.hudi.view import FileSystemView
 
 
 class TableServices(ABC):
@@ -49,8 +46,8 @@ class TableServices(ABC):
         """Begins one."""
 
     @abstractmethod
-    def _look(self) -> tuple[Definition, Callable[[], FileSystemView], LostFiles]:
-        """The definition, a look at the file slices of now, and what finds files that these lack. Owns nothing."""
+    def _unowned(self) -> rescaling.UnownedTable:
+        """Owns nothing."""
 
     @abstractmethod
     def _restored(self) -> None:
@@ -140,9 +137,11 @@ class TableServices(ABC):
         MissingFileError for such a file, TransactionError while a transaction or a compaction is open.
         """
         scale = Scale(buckets, partitions)
-        definition, look, lost = self._look()
-        if plan_only or not rescaling.is_needed(definition, scale):
-            return rescaling.planned(definition, look, lost, scale)
+        unowned = self._unowned()
+        if not rescaling.is_needed(unowned.definition, scale):
+            return rescaling.nothing_to_do(scale)
+        if plan_only:
+            return rescaling.planned(unowned, scale)
         since = planned.compared if planned is not None else ""
         with self.transaction() as transaction:
             done = rescaling.rescale(self._context(), transaction, scale, progress, run, since)
