@@ -10,19 +10,24 @@ import pytest
 from headgate_tables import hudi
 from headgate_tables.errors import CorruptFileError, UnsupportedTableError
 from headgate_tables.face.altering import Alteration
-from headgate_tables.hudi import small_blocks
+from headgate_tables.hudi import change_writer, small_blocks
+from headgate_tables.hudi.change_writer import ChangeWriter
 from headgate_tables.hudi.log.avro_rows import decode
 from headgate_tables.hudi.log.block import Block, HeaderKey, read_blocks
 from headgate_tables.hudi.log.reader import RowsBlock, read_log_file
+from headgate_tables.hudi.place import place
 from headgate_tables.hudi.schema.arrow_to_avro import avro_schema
 from headgate_tables.hudi.schema.meta_columns import sequence_numbers
 from headgate_tables.hudi.small_blocks import AVRO_BYTES_A_COLUMN, AvroBlocks, BlockRows, avro_blocks_allowed
+from headgate_tables.storage.local import LocalStore
+from headgate_tables.system import SystemIds
 from support.damage import changed, flip, wrong_paths
 from support.events import EVENTS_SCHEMA, events
 from support.readers import read_by_hudi_rs, read_by_us, without_meta
 from support.refusals import refused
 from support.same_rows import assert_same_rows
 from support.slices import compact, operations_of
+from support.splitting import split
 from support.table_files import data_files, kind
 from support.tables import SCHEMA, create, keys, notes, rows
 from support.type_cases import CASES, column
@@ -116,6 +121,41 @@ def test_rows_that_cannot_fit_are_not_even_encoded(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(small_blocks, "encode_rows", lambda *of: (encoded.append(len(of[0][0])), right(*of))[1])
     assert AvroBlocks(SCHEMA).encode([block_of(24), block_of(25), block_of(3)], "auto")[1:] != [None, None]
     assert encoded == [27]
+
+
+def test_a_file_that_is_too_large_for_avro_is_put_in_order_by_the_threads_that_encode(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside small ones, whose blocks are encoded at once."""
+    ordered: list[int] = []
+    right, encode = change_writer._Batch.in_few_runs, AvroBlocks.encode
+    before: list[list[int]] = []
+    monkeypatch.setattr(change_writer._Batch, "in_few_runs", lambda batch: (ordered.append(len(batch.deletes)), right(batch))[1])
+    monkeypatch.setattr(AvroBlocks, "encode", lambda *given: (before.append(sorted(ordered)), encode(*given))[1])
+    table = create(tmp_path)
+    assert table.definition is not None
+    changes = [
+        change
+        for part, size in (("a", 400), ("b", 8), ("c", 8))
+        for change in split(
+            place(
+                rows(*((f"k{n % (size // 2)}", n, "x") for n in range(size)), part=part),
+                pa.array([n % 4 == 3 for n in range(size)]),
+                table.definition,
+            )
+        )
+    ]
+    store = LocalStore(table.url.removeprefix("file://"), SystemIds())
+    writer = ChangeWriter(store, table.definition, epoch=table.own(), process="5" * 32, ordinal=0, block_format="auto")
+    with table.transaction() as transaction:
+        transaction.announce()
+        transaction.add(writer.write(transaction.instant, changes, [1] * len(changes)))
+        transaction.commit()
+    (small,) = before
+    assert 0 < max(small) <= 8
+    assert max(ordered) > 100
+    assert kinds(tmp_path / "table").keys() == {"AVRO_DATA", "PARQUET_DATA", "DELETE"}
+    assert table.scan(["id"]).to_table().num_rows == read_by_hudi_rs(tmp_path / "table").num_rows > 0
 
 
 def test_one_small_block_alone_stays_parquet() -> None:

@@ -112,10 +112,11 @@ class ChangeWriter:
         return write_files(self._store, instant, self._stage, encode_all(encode, each, rows=rows, threads=threads))
 
     def _avro_first(self, files: Sequence[_File], form: BlockFormat) -> list[Blocks]:
-        """The blocks of each log file, encoded already where they are Avro; none for a base file, and where all are Parquet."""
-        if not self._avro_blocks.may_be_used(form):
-            return [()] * len(files)
-        blocks = [list(file.blocks(self._definition.ordering)) if file.version else [] for file in files]
+        """The blocks of each log file, encoded already where they are Avro; none for a base file, and for one whose rows are too
+        many for Avro: the threads that encode it put them in order.
+        """
+        wanted = [file.version and self._avro_blocks.may_be_used(form, file.changes.rows.num_rows) for file in files]
+        blocks = [list(file.blocks(self._definition.ordering)) if want else [] for file, want in zip(files, wanted, strict=True)]
         made = iter(self._avro_blocks.encode([block for of in blocks for block in of if isinstance(block, BlockRows)], form))
         return [[(next(made) or block) if isinstance(block, BlockRows) else block for block in of] for of in blocks]
 

@@ -61,15 +61,15 @@ class AvroBlocks:
         self._allowed = avro_blocks_allowed(schema)
         self._most_bytes = AVRO_BYTES_A_COLUMN * len(self._schema)
 
-    def may_be_used(self, form: BlockFormat) -> bool:
-        """Whether any block may be Avro."""
-        return self._allowed and form != "parquet"
+    def may_be_used(self, form: BlockFormat, rows: int) -> bool:
+        """Whether a block of so many rows may be Avro."""
+        return self._allowed and (form == "avro" or (form == "auto" and self._may_fit(rows)))
 
     def encode(self, blocks: Sequence[BlockRows], form: BlockFormat) -> list[AvroRows | None]:
         """For each block its rows in Avro, or None: it is to be written in Parquet. ``blocks``: those of one commit."""
         made: list[AvroRows | None] = [None] * len(blocks)
         forced = form == "avro"
-        chosen = [at for at, block in enumerate(blocks) if forced or block.rows.num_rows * _LEAST_ROW <= self._most_bytes]
+        chosen = [at for at, block in enumerate(blocks) if forced or self._may_fit(block.rows.num_rows)]
         if len(chosen) < FEWEST_BLOCKS and not forced:
             return made
         for batch in _batches(chosen, blocks):
@@ -77,6 +77,9 @@ class AvroBlocks:
                 if forced or content.rows.size <= self._most_bytes:
                     made[at] = content
         return made
+
+    def _may_fit(self, rows: int) -> bool:
+        return rows * _LEAST_ROW <= self._most_bytes
 
 
 def avro_blocks_allowed(schema: pa.Schema) -> bool:
