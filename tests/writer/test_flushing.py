@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+import structlog
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -191,3 +192,10 @@ def test_deletes_of_other_buckets_stay_out_of_a_flush_before_the_checkpoints_end
 def test_a_checkpoint_is_flushed_in_the_format_that_its_membership_names(told: str, followed: str) -> None:
     """An owner of another version may say nothing, or name what this writer does not know: everybody reads Parquet."""
     assert read_membership(wire.Membership(checkpoint=1, block_format=told), 128).block_format == followed
+
+
+def test_a_block_format_that_this_writer_does_not_know_is_logged_once() -> None:
+    with structlog.testing.capture_logs() as logs:
+        for checkpoint, told in enumerate(("", "auto", "of the next version", "of the next version")):
+            read_membership(wire.Membership(checkpoint=checkpoint, block_format=told), 128)
+    assert [(line["log_level"], line["block_format"]) for line in logs] == [("warning", "of the next version")]

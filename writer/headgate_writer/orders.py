@@ -1,17 +1,21 @@
 """Reads an owner's orders into this process's own types."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 import numpy as np
 
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_proto.cluster.v1.table_pb2 import TableDefinition
 from headgate_runtime.definitions import definition_fields
+from headgate_runtime.logs import get_logger
 from headgate_tables.face.definition import Definition
-from headgate_tables.face.settings import BLOCK_FORMATS
+from headgate_tables.face.settings import BLOCK_FORMATS, BlockFormat
 from headgate_tables.opening import define, open_folder, read_schema
 from headgate_tables.system import Ids
 from headgate_writer.attached import AttachedTable, Member, Membership
+
+_log = get_logger()
 
 
 class WrongOrderError(Exception):
@@ -35,7 +39,22 @@ def read_membership(membership: wire.Membership, key_groups: int) -> Membership:
         membership.slice_files,
         membership.slice_bytes,
         membership.intake_bytes,
-        BLOCK_FORMATS.get(membership.block_format, "parquet"),
+        _block_format(membership.block_format),
+    )
+
+
+def _block_format(told: str) -> BlockFormat:
+    """Parquet, which every reader reads, for one that only a newer owner knows."""
+    if told and told not in BLOCK_FORMATS:
+        _warn_of_format(told)
+    return BLOCK_FORMATS.get(told, "parquet")
+
+
+@lru_cache(maxsize=16)
+def _warn_of_format(told: str) -> None:
+    """Once for each: the owner names it with every checkpoint."""
+    _log.warning(
+        "the owner names a block format that this writer does not know: Parquet is taken", block_format=told
     )
 
 
