@@ -169,7 +169,12 @@ def test_a_base_file_that_cannot_be_read_is_planned_and_its_compaction_says_what
 
 @pytest.mark.parametrize(
     ("columns", "says"),
-    [("dst", "no column 'dst' to sort by"), ("dest,tags", "cannot be sorted by 'tags'"), ("dest,dest", "cannot be read")],
+    [
+        ("dst", "no column 'dst' to sort by"),
+        ("dest,tags", "cannot be sorted by 'tags'"),
+        ("dest,dest", "cannot be read"),
+        ("last-write", "cannot be read"),
+    ],
 )
 def test_columns_that_cannot_be_sorted_by_are_refused_when_they_are_set(table: hudi.Table, columns: str, says: str) -> None:
     with pytest.raises(OptionError, match=says):
