@@ -28,7 +28,7 @@ from demo.spark import jobs
 from demo.spark.flights import happened, planned
 from demo.spark.query import Query
 from demo.spark.row_groups import row_groups
-from demo.spark.verdict import Verdict
+from demo.spark.verdict import SparkVerdict
 from headgate_tables import hudi
 
 FOLDER = Path(__file__).resolve().parents[2] / ".cache" / "demo-spark"
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0 if verdict.passed else 1
 
 
-def _run(screen: Screen, table: Path) -> Verdict:
+def _run(screen: Screen, table: Path) -> SparkVerdict:
     csv = unpack_csv(FOLDER)
     feeds = feed.read_feeds(csv, MONTHS)
     _load(screen, feeds, table)
@@ -63,7 +63,7 @@ def _run(screen: Screen, table: Path) -> Verdict:
         _command(cluster, "configure", TABLE, f"{_SORT}={','.join(ROUTE.equal)}")
         _command(cluster, "compact", TABLE, "--sort")
     screen.note(f"sorted; Spark and hudi-rs read the table: {ROUTE.sql} ...", "sorted")
-    return Verdict(
+    return SparkVerdict(
         compare(csv, MONTHS, read_by_hudi_rs(table.as_uri())),
         jobs.count(str(table), ROUTE.sql, FOLDER / "spark.log"),
         count_where(csv, MONTHS, ROUTE.sql),

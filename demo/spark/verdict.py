@@ -8,7 +8,7 @@ from demo.spark.row_groups import RowGroups
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class SparkVerdict:
     """``comparison``: of hudi-rs' rows. ``route``: rows of the route that Spark finds, ``route_expected``: that DuckDB finds.
     ``unsorted``, ``sorted``: what a query for the route has to read before and after.
     """
