@@ -124,6 +124,9 @@ class TableOwner(TableReader, TableServices):
         ``transaction``.
         """
         self.check_partitions(partitions)
+        return self._remove(partitions)
+
+    def _remove(self, partitions: Collection[str]) -> CommitResult:
         with self.transaction() as transaction:
             transaction.announce_bulk_load("delete_partition", partitions)
             return transaction.commit()

@@ -75,9 +75,7 @@ class Table(TableOwner):
         found = self._expired(ttl, by)
         if dry_run or not found.expired:
             return found
-        with self.transaction() as transaction:
-            transaction.announce_bulk_load("delete_partition", list(found.expired))
-            done = transaction.commit()
+        done = self._remove(list(found.expired))
         return replace(found, instant=done.instant, replaced=done.replaced)
 
     def _expired(self, ttl: str, by: str) -> ExpireResult:
