@@ -18,7 +18,7 @@ from headgate_tables.face.results import DropResult
 from headgate_tables.hudi import open_table
 from headgate_tables.hudi.services import dropping
 from headgate_tables.storage.store import Store
-from support.running_coordinator import OPTIONS, Running, T, persist, refused, running_coordinator
+from support.running_coordinator import OPTIONS, Running, T, drop, persist, refused, running_coordinator
 from support.scripted_compactor import scripted_compactor
 from support.scripted_writer import ScriptedWriter, scripted_writer
 from support.tables import SCHEMA, rows
@@ -30,12 +30,6 @@ async def described(coordinator: Running) -> tables_pb2.TableDescription:
     answer = await coordinator.tables.DescribeTable(tables_pb2.DescribeTableRequest(name=T))
     found: tables_pb2.TableDescription = answer.table
     return found
-
-
-async def drop(coordinator: Running, uuid: str, *, plan_only: bool = False) -> api.DropResponse:
-    request = api.DropRequest(table=T, table_uuid=uuid, plan_only=plan_only)
-    answer: api.DropResponse = await MaintenanceServiceStub(coordinator.channel).Drop(request)
-    return answer
 
 
 async def drop_again(coordinator: Running, uuid: str) -> api.DropResponse:

@@ -14,7 +14,7 @@ from headgate_tables.catalog_records import EntryRecord, FormerTable
 from headgate_tables.commitlog.records import DropRecord
 from headgate_tables.system import System
 from support.access import role, write_access
-from support.running_coordinator import OPTIONS, Running, T, persist, refused, running_coordinator
+from support.running_coordinator import OPTIONS, Running, T, drop, persist, refused, running_coordinator
 from support.scripted_writer import ScriptedWriter, scripted_writer
 from support.tables import SCHEMA, rows
 
@@ -27,11 +27,6 @@ async def uuid_of(coordinator: Running, name: str = T) -> str:
 async def rename(coordinator: Running, uuid: str, to: str, name: str = T) -> None:
     request = api.RenameRequest(table=name, table_uuid=uuid, to=to)
     await persist(lambda: MaintenanceServiceStub(coordinator.channel).Rename(request))
-
-
-async def drop(coordinator: Running, uuid: str) -> None:
-    request = api.DropRequest(table=T, table_uuid=uuid)
-    await persist(lambda: MaintenanceServiceStub(coordinator.channel).Drop(request))
 
 
 async def names(coordinator: Running) -> list[str]:
@@ -95,7 +90,7 @@ async def test_d11_a_new_table_of_the_old_name_begins_above_the_epochs_of_the_re
     assert made.url.endswith(f"/{T}~2")
     assert (await coordinator.until(T, state="owned")).epoch > before.epoch + 1_000
     assert (await coordinator.until("renamed", state="owned")).epoch == before.epoch + 1
-    error = await refused(drop(coordinator, old))
+    error = await refused(persist(lambda: drop(coordinator, old)))
     assert (error.code, "another table has this name" in error.message) == (errors_pb2.CODE_INVALID_ARGUMENT, True)
 
 
@@ -136,7 +131,7 @@ async def test_under_its_new_name_a_table_is_created_again_and_altered_as_any_ot
 async def test_d11_a_table_that_has_another_name_is_not_said_to_be_dropped(coordinator: Running) -> None:
     uuid = await uuid_of(coordinator)
     await rename(coordinator, uuid, "renamed")
-    error = await refused(drop(coordinator, uuid))
+    error = await refused(persist(lambda: drop(coordinator, uuid)))
     assert error.code == errors_pb2.CODE_TABLE_RENAMED
     assert await names(coordinator) == ["renamed"]
 

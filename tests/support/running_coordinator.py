@@ -12,8 +12,9 @@ import pytest
 
 from headgate_coordinator.service import serve
 from headgate_coordinator.settings import CoordinatorSettings
-from headgate_proto.api.v1 import errors_pb2
+from headgate_proto.api.v1 import errors_pb2, maintenance_pb2
 from headgate_proto.api.v1 import tables_pb2 as api
+from headgate_proto.api.v1.maintenance_pb2_grpc import MaintenanceServiceStub
 from headgate_proto.api.v1.tables_pb2_grpc import TableServiceStub
 from headgate_runtime.errors import from_call
 from headgate_runtime.world import World
@@ -112,6 +113,13 @@ async def persist(call: Callable[[], Awaitable[_T]]) -> _T:
             if from_call(error).action != errors_pb2.ACTION_RETRY:
                 raise
         await asyncio.sleep(0.02)
+
+
+async def drop(coordinator: Client, uuid: str, *, plan_only: bool = False) -> maintenance_pb2.DropResponse:
+    """Drops the table ``T``, if this is its UUID."""
+    request = maintenance_pb2.DropRequest(table=T, table_uuid=uuid, plan_only=plan_only)
+    answer: maintenance_pb2.DropResponse = await MaintenanceServiceStub(coordinator.channel).Drop(request)
+    return answer
 
 
 @asynccontextmanager
