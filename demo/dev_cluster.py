@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -18,17 +19,28 @@ USUAL_PORT = 7070
 
 
 class DevCluster:
-    """A cluster that is ready on entry and stopped on exit. ``folder``: for logs; ``port``: of the first coordinator."""
+    """A cluster that is ready on entry and stopped on exit. ``folder``: for logs; ``port``: of the first coordinator; ``python``:
+    one that has the services; ``options``: more of `headgate dev`.
+    """
 
-    def __init__(self, store: str, folder: Path, interval: str, port: int | None = None) -> None:
+    def __init__(
+        self,
+        store: str,
+        folder: Path,
+        interval: str,
+        port: int | None = None,
+        *,
+        python: str = sys.executable,
+        options: Sequence[str] = (),
+    ) -> None:
         self.port = port or (USUAL_PORT if is_free(USUAL_PORT) else free_port())
         self.address = f"localhost:{self.port}"
         self.events: list[tuple[float, dict[str, Any]]] = []
         self.logs = folder
         folder.mkdir(exist_ok=True)
         self._log = (folder / "dev.log").open("wb")
-        command = [sys.executable, "-m", "headgate_cli", "dev", "--json", "--store", store, "--port", str(self.port)]
-        command += ["--checkpoint-interval", interval, "--logs", str(folder)]
+        command = [python, "-m", "headgate_cli", "dev", "--json", "--store", store, "--port", str(self.port)]
+        command += ["--checkpoint-interval", interval, "--logs", str(folder), *options]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self._log, start_new_session=True)
         self._news = threading.Condition()
         self._listener = threading.Thread(target=self._listen, name="dev-events", daemon=True)
