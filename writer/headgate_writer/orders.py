@@ -43,19 +43,17 @@ def read_membership(membership: wire.Membership, key_groups: int) -> Membership:
     )
 
 
-def _block_format(told: str) -> BlockFormat:
+def _block_format(named: str) -> BlockFormat:
     """Parquet, which every reader reads, for one that only a newer owner knows."""
-    if told and told not in BLOCK_FORMATS:
-        _warn_of_format(told)
-    return BLOCK_FORMATS.get(told, "parquet")
+    if named and named not in BLOCK_FORMATS:
+        _warn_of_format(named)
+    return BLOCK_FORMATS.get(named, "parquet")
 
 
 @lru_cache(maxsize=16)
-def _warn_of_format(told: str) -> None:
+def _warn_of_format(named: str) -> None:
     """Once for each: the owner names it with every checkpoint."""
-    _log.warning(
-        "the owner names a block format that this writer does not know: Parquet is taken", block_format=told
-    )
+    _log.warning("the owner names a block format that this writer does not know: Parquet is taken", block_format=named)
 
 
 def read_definition(message: TableDefinition) -> Definition:

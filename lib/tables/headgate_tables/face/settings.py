@@ -15,7 +15,7 @@ BLOCK_FORMATS: Final[Mapping[str, BlockFormat]] = {"parquet": "parquet", "avro":
 """By the texts of the setting."""
 BLOCK_FORMAT = "hoodie.logfile.data.block.format"
 _MIB = 1 << 20
-_COLUMN = re.compile("[A-Za-z_][A-Za-z0-9_]*")
+_NAME = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 _TTL = re.compile("([1-9][0-9]{0,3})([hdw])")
 _MOST_SORT_COLUMNS = 8
 NEVER_EXPIRES = "never"
@@ -37,18 +37,14 @@ def _ttl(text: str) -> str:
 
 
 def _column(text: str) -> str:
-    if not _COLUMN.fullmatch(text.strip()):
+    if text.strip() != LAST_WRITE and not _NAME.fullmatch(text.strip()):
         raise ValueError(text)
     return text.strip()
 
 
-def _age_by(text: str) -> str:
-    return LAST_WRITE if text.strip() == LAST_WRITE else _column(text)
-
-
 def _columns(text: str) -> str:
     names = [_column(each) for each in text.split(",")] if text.strip() else []
-    if len(names) > _MOST_SORT_COLUMNS or len(set(names)) < len(names):
+    if len(names) > _MOST_SORT_COLUMNS or len(set(names)) < len(names) or LAST_WRITE in names:
         raise ValueError(text)
     return ",".join(names)
 
@@ -267,7 +263,7 @@ SETTINGS: Mapping[str, Setting] = {
     ),
     "ttl_by": Setting(
         "headgate.ttl.by",
-        _age_by,
+        _column,
         "last-write, as Hudi's KEEP_BY_TIME: a partition's age counts from its newest commit; or a partition column of dates ("
         "date, or text as 2026-01-31, 2026-01-31T08, 2026-01, 2026, 20260131): from the end of that day, hour, month, year, UTC",
     ),
