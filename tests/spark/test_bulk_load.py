@@ -11,9 +11,11 @@ import pyarrow as pa
 import pytest
 
 from headgate_spark import bulk_insert, loading
+from headgate_spark.planning import setup_of
 from headgate_spark.spread import TASK, numbers_of_tasks, task_of
 from headgate_tables import hudi
 from headgate_tables.errors import NullKeyError, SchemaError, TransactionError
+from headgate_tables.face.altering import Alteration
 from headgate_tables.face.writing import ReadBy
 from support import spark_faults
 from support.bulk_rows import ROWS, SCHEMA, expected, leftovers, new_table, row, write
@@ -72,6 +74,17 @@ def test_an_error_of_a_task_arrives_as_what_it_was_and_nothing_is_visible(spark:
     assert read_by_us(tmp_path / "t").num_rows == 0
     with pytest.raises(SchemaError):
         bulk_insert(spark.read.parquet(source).drop("v"), url, tasks=2)
+
+
+def test_a_table_that_was_altered_after_the_plan_gets_nothing(spark: Any, tmp_path: Path, source: str) -> None:
+    url, frame = new_table(tmp_path / "t"), spark.read.parquet(source)
+    with hudi.open_table(url) as table:
+        setup = setup_of(frame, table, "into_empty", tasks=2, storage_options=None)
+        with hudi.open_table(url) as other:
+            other.alter(Alteration(add={"more": pa.int64()}))
+        with pytest.raises(SchemaError, match="altered while the load was planned"):
+            loading.run_prepared(frame, table, "into_empty", setup, storage_options=None, progress=None)
+    assert read_by_us(tmp_path / "t").num_rows == 0
 
 
 def test_each_task_gets_the_rows_of_its_number(spark: Any) -> None:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from headgate_cli.exits import ExitCode
+from headgate_spark import planning, scans
 from headgate_tables import hudi
 from support.bulk_rows import ROWS, expected, new_table, row, write
 from support.readers import assert_all_agree, read_by_us
@@ -75,9 +76,22 @@ def test_a_mode_says_what_it_replaces_and_replaces_it(headgate: Any, tmp_path: P
     assert_same_rows(read_by_us(tmp_path / "t"), expected(new, changes), "our reader")
 
 
+def test_a_load_that_is_planned_looks_at_its_source_once(
+    headgate: Any, tmp_path: Path, source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked, look = [], scans._Footers.look
+    asked, bytes_of = [], planning._bytes_of
+    monkeypatch.setattr(scans._Footers, "look", lambda self, place: [looked.append(place.name), look(self, place)][1])
+    monkeypatch.setattr(planning, "_bytes_of", lambda df: [asked.append(1), bytes_of(df)][1])
+    more = write(tmp_path / "more.parquet", [row(number) for number in range(900, 930)])
+    code, events, _ = headgate("bulk-load", source, more, "--table", new_table(tmp_path / "t"), "--tasks", "2")
+    assert (code, events["planned"][0]["read_by"]) == (ExitCode.OK, "arrow")
+    assert (sorted(looked), len(asked)) == (["more.parquet", "rows.parquet"], 1)
+
+
 def test_the_plan_says_why_spark_reads_and_an_option_makes_it(headgate: Any, tmp_path: Path, source: str) -> None:
     url = new_table(tmp_path / "t")
-    arguments = ["bulk-load", source, "--table", url, "--plan-only"]
+    arguments = ["bulk-load", source, "--table", url, "--plan-only", "--tasks", "2"]
     for options, why in ((["--read-by", "spark"], "it was asked for"), (["--option", "mergeSchema=true"], "mergeschema")):
         code, events, _ = headgate(*arguments, *options)
         assert (code, events["planned"][0]["read_by"]) == (ExitCode.OK, "spark")

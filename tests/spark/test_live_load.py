@@ -12,10 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from headgate_spark import delete, loading, upsert
-from headgate_spark.planning import plan_load
+from headgate_spark import bulk_insert, delete, loading, planning, upsert
+from headgate_spark.planning import setup_of
 from headgate_tables import hudi
 from headgate_tables.errors import NullKeyError, OptionError, SchemaError
+from headgate_tables.face.writing import ReadBy
 from support import spark_faults
 from support.bulk_rows import ROWS, SCHEMA, committed, leftovers, new_table, row, write
 from support.oracle import Oracle, Row
@@ -119,12 +120,27 @@ def test_a_small_batch_is_written_by_one_task_in_one_stage(spark: Any, tmp_path:
     frame = spark.read.parquet(*[write(tmp_path / f"part-{at}.parquet", part) for at, part in enumerate(parts)])
     spark.sparkContext.setJobGroup(group := f"small {files}", "a small batch")
     upsert(frame, url)
-    tracker = spark.sparkContext.statusTracker()
-    stages = [
-        tracker.getStageInfo(stage) for job in tracker.getJobIdsForGroup(group) for stage in tracker.getJobInfo(job).stageIds
-    ]
-    assert [stage.numTasks for stage in stages] == [1]
+    assert tasks_of_stages(spark, group) == [1]
     assert_same_rows(read_by_us(tmp_path / "t"), oracle_of([ROWS, CHANGES, NEW]), "our reader")
+
+
+def tasks_of_stages(spark: Any, group: str) -> list[int]:
+    tracker = spark.sparkContext.statusTracker()
+    stages = {stage for job in tracker.getJobIdsForGroup(group) for stage in tracker.getJobInfo(job).stageIds}
+    return [tracker.getStageInfo(stage).numTasks for stage in sorted(stages)]
+
+
+@pytest.mark.parametrize("read_by", ["arrow", "spark"])
+def test_one_task_that_writes_more_than_4_mib_gets_them_from_others(
+    spark: Any, tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch, read_by: ReadBy
+) -> None:
+    monkeypatch.setattr(planning, "_ONE_TASK_BYTES", 0)
+    frame = spark.read.parquet(*[write(tmp_path / f"{at}.parquet", rows) for at, rows in enumerate((CHANGES, NEW))])
+    spark.sparkContext.setJobGroup(group := f"one that writes, {read_by}", "")
+    bulk_insert(frame, new_table(tmp_path / "new"), tasks=1, read_by=read_by)
+    stages = tasks_of_stages(spark, group)
+    assert (len(stages) > 1, stages[-1]) == (True, 1)
+    assert_same_rows(read_by_us(tmp_path / "new"), oracle_of([CHANGES, NEW]), "our reader")
 
 
 def test_more_than_4_mib_are_written_by_as_many_tasks_as_spark_usually_has(spark: Any, tmp_path: Path, url: str) -> None:
@@ -135,7 +151,7 @@ def test_more_than_4_mib_are_written_by_as_many_tasks_as_spark_usually_has(spark
         rows = [{**row(number), "id": f"{number}{blob[number::1000]}"} for number in range(1000)]
         frame = session.read.parquet(write(tmp_path / f"{megabytes}.parquet", rows))
         with hudi.open_table(url) as table:
-            assert plan_load(frame, table, "upsert", None, None, "auto").tasks == tasks
+            assert setup_of(frame, table, "upsert", tasks=None, storage_options=None).tasks == tasks
 
 
 def test_errors_of_calls_and_tasks_are_typed_and_nothing_is_visible(spark: Any, tmp_path: Path, url: str, source: str) -> None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from headgate_spark import bulk_insert, plan_bulk_insert, upsert
+from headgate_spark import bulk_insert, plan_bulk_insert, scans, upsert
 from headgate_spark.likeness import Scan, why_not, why_out_of_reach
 from headgate_spark.packing import PIECE_BYTES, PIECES_AT_ONCE, Packer, unpacked
 from headgate_spark.source_files import FilePlace, Group, shares_of
@@ -53,7 +53,7 @@ def _rows(first: int, count: int) -> pa.Table:
 
 def _planned(spark: Any, url: str, frame: Any) -> tuple[str, str]:
     with hudi.open_table(url) as table:
-        plan = plan_bulk_insert(frame, table)
+        plan = plan_bulk_insert(frame, table, tasks=2)
     return plan.read_by, plan.why
 
 
@@ -70,7 +70,7 @@ def test_all_types_are_read_as_spark_reads_them_from_many_row_groups_and_files(s
         url = str(tmp_path / read_by)
         hudi.create_table(url, schema, record_key=["id"], ordering="ts", buckets=3).close()
         assert read_by == "spark" or _planned(spark, url, frame) == ("arrow", "")
-        assert bulk_insert(frame, url, tasks=1, read_by=read_by).superseded == 100
+        assert bulk_insert(frame, url, tasks=2, read_by=read_by).superseded == 100
         found[read_by] = read_by_us(tmp_path / read_by)
     assert found["auto"].num_rows == 700
     assert_same_rows(found["auto"], found["spark"], "what Spark read")
@@ -90,6 +90,20 @@ def test_a_live_load_reads_by_arrow_too(spark: Any, tmp_path: Path, monkeypatch:
     monkeypatch.setattr(loading, "_rows_by_spark", None)
     url = new_table(tmp_path / "t")
     upsert(spark.read.parquet(write(tmp_path / "r.parquet", ROWS)), url, tasks=2)
+    assert_same_rows(read_by_us(tmp_path / "t"), expected(ROWS), "our reader")
+
+
+@pytest.mark.parametrize("tasks", [None, 1])
+def test_few_rows_are_read_by_spark_and_the_driver_opens_no_file(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tasks: int | None
+) -> None:
+    """A batch of a stream, for one: the next one waits meanwhile."""
+    monkeypatch.setattr(scans._Footers, "look", None)
+    url, frame = new_table(tmp_path / "t"), spark.read.parquet(write(tmp_path / "r.parquet", ROWS))
+    with hudi.open_table(url) as table:
+        plan = plan_bulk_insert(frame, table, tasks=tasks)
+    assert (plan.tasks, plan.read_by, plan.why) == (1, "spark", "one task reads and writes the few rows")
+    upsert(frame, url, tasks=tasks)
     assert_same_rows(read_by_us(tmp_path / "t"), expected(ROWS), "our reader")
 
 

@@ -35,15 +35,15 @@ def bulk_insert(
     the rows of the partitions that ``df`` has rows of, ``insert_overwrite_table`` all rows, and both want that no compaction is
     open. ``storage_options``: for the executors, and for a URL. ``tasks``: number of writing tasks; the rows of one task wait in
     its memory, three times over, so more tasks need less memory each; by default one for up to 4 MiB (as Spark's plan says),
-    else one for each bucket of a table without partitions, and ``spark.sql.shuffle.partitions`` otherwise. A bucket is written
-    by one task as one file, so tables need buckets enough. ``progress`` is called from another thread with the sums of all
-    finished tasks, whenever one has ended; not through Spark Connect.
+    which then reads too, else one for each bucket of a table without partitions, and ``spark.sql.shuffle.partitions`` otherwise.
+    A bucket is written by one task as one file, so tables need buckets enough. ``progress`` is called from another thread with
+    the sums of all finished tasks, whenever one has ended; not through Spark Connect.
 
     ``read_by``: where ``df`` is Parquet files as they are (``spark.read.parquet(…)`` and no more), tasks read these by Arrow,
     which takes half of the CPU, if that gives the same rows and they reach the files: those of this machine, and of the service
-    that has the table, with the table's settings. Spark reads all else: ``plan_bulk_insert`` says who, and why. "spark" lets
-    Spark read in any case; "arrow" raises OptionError where "auto" would let it, but for files in another service than the
-    table, which are then read with what the environment says.
+    that has the table, with the table's settings. Spark reads all else, and what one task reads and writes:
+    ``plan_bulk_insert`` says who, and why. "spark" lets Spark read in any case; "arrow" raises OptionError where that would give
+    other rows, and reads files in another service than the table, too, with what the environment says.
 
     A driver that dies leaves nothing visible and blocks nobody: run the load again. Tasks may fail, or run twice, as long as
     ``df`` gives the same rows each time. Raises TablesError; a task's too arrives as what it was.

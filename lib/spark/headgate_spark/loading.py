@@ -15,14 +15,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import IntegerType, StructField, StructType
 
 from headgate_spark.packing import PACKED, PIECES_AT_ONCE
-from headgate_spark.planning import Load, definition_of, kept_columns, number_of_tasks
+from headgate_spark.planning import Load, LoadSetup, definition_of, setup_of
 from headgate_spark.progress import Listener, Written, accumulator_of
-from headgate_spark.scans import reading_of
 from headgate_spark.source_files import Group, SourceRows, shares_of
 from headgate_spark.spread import TASK, numbers_of_tasks
 from headgate_spark.tasks import REPORT, Packing, Placing, Report, Writing, collected
 from headgate_spark.types import arrow_schema_of
-from headgate_tables.errors import CorruptFileError, OptionError
+from headgate_tables.errors import CorruptFileError, OptionError, SchemaError
 from headgate_tables.face.log import Channels
 from headgate_tables.face.owner import Table
 from headgate_tables.face.results import CommitResult
@@ -51,11 +50,28 @@ def run_load(
 
     Raises TablesError, that of a task as what it was there.
     """
-    epoch = table.own()
-    definition = definition_of(table)
-    columns = kept_columns(df, definition, load)
-    reading = reading_of(df, arrow_schema_of(columns), table.url, storage_options, read_by)
-    count = number_of_tasks(df, definition, tasks)
+    table.own()  # its definition may be newer than the one that this handle has read
+    setup = setup_of(df, table, load, tasks=tasks, storage_options=storage_options, read_by=read_by)
+    return run_prepared(
+        df, table, load, setup, storage_options=storage_options, progress=progress, channels=channels, counted=counted
+    )
+
+
+def run_prepared(
+    df: DataFrame,
+    table: Table,
+    load: Load,
+    setup: LoadSetup,
+    *,
+    storage_options: Mapping[str, str] | None,
+    progress: Callable[[Written], object] | None,
+    channels: Channels | None = None,
+    counted: int | None = None,
+) -> CommitResult:
+    """``run_load`` by what ``setup_of`` found. Raises SchemaError, too, when the table is another by now."""
+    epoch, definition = table.own(), setup.definition
+    if definition_of(table) != definition:
+        raise SchemaError(f"{table.url} was altered while the load was planned", fix="Run the load again.")
     listener = Listener(progress)
     with table.transaction() as transaction:
         match load:
@@ -73,14 +89,15 @@ def run_load(
             settings=table.settings.to_texts(),
             load=load,
             accumulator=accumulator_of(df.sparkSession, listener) if progress is not None else None,
-            packed=reading.groups is not None,
+            packed=setup.reading.groups is not None,
         )
-        placing = Placing(definition, numbers_of_tasks(df.sparkSession, count), load == "delete")
-        if reading.groups is None:
-            rows = _rows_by_spark(df, columns, placing)
+        placing = Placing(definition, numbers_of_tasks(df.sparkSession, setup.tasks), load == "delete")
+        if (groups := setup.reading.groups) is None:
+            rows = _rows_by_spark(df, setup.columns, placing)
         else:
-            rows = _rows_by_arrow(df, SourceRows(arrow_schema_of(columns), table.url, storage_options), placing, reading.groups)
-        report = _run(rows, writing, count)
+            source = SourceRows(arrow_schema_of(setup.columns), table.url, storage_options)
+            rows = _rows_by_arrow(df, source, placing, groups)
+        report = _run(rows, writing, setup)
         for at, why in transaction.find_false(report.statuses).items():
             raise CorruptFileError(
                 f"a task reported {report.statuses[at].stat.path} wrongly: {why}",
@@ -117,10 +134,10 @@ def _rows_by_arrow(df: DataFrame, source: SourceRows, placing: Placing, groups: 
     return session.range(0, len(shares), 1, max(1, len(shares))).mapInArrow(Packing(source, placing, shares).pack, PACKED)
 
 
-def _run(rows: DataFrame, writing: Writing, count: int) -> Report:
-    """The job. One task needs no shuffle and no second stage, for which a small batch would wait longer than for all else.
+def _run(rows: DataFrame, writing: Writing, setup: LoadSetup) -> Report:
+    """The job. Few rows need no shuffle and no second stage; of many, one task that writes is no reason to read with one.
 
     Raises the TablesError of a task as such.
     """
-    sent = rows.coalesce(1) if count == 1 else rows.repartition(count, TASK)
+    sent = rows.coalesce(1) if setup.few else rows.repartition(setup.tasks, TASK)
     return collected(sent.mapInArrow(writing.write, REPORT))

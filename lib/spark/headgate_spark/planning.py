@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from headgate_spark.scans import reading_of
+from headgate_spark.scans import ReadingChoice, reading_of
 from headgate_spark.types import arrow_schema_of
 from headgate_tables.errors import OptionError, UnsupportedTableError
 from headgate_tables.face.definition import Definition
@@ -52,20 +52,44 @@ def plan_bulk_insert(
 
     Raises what a load raises before its job: SchemaError, OptionError, TransactionError for a table that the mode does not fit.
     """
-    return plan_load(df, table, mode, tasks, storage_options, read_by)
+    return plan_of(df, table, mode, setup_of(df, table, mode, tasks=tasks, storage_options=storage_options, read_by=read_by))
 
 
-def plan_load(
+@dataclass(frozen=True, slots=True)
+class LoadSetup:
+    """How a load goes, found out without a job. ``columns``: what tasks get; ``bytes``: as ``LoadPlan`` has them; ``tasks``: that
+    write. ``few``: one task reads and writes, for which more would wait longer than for all else.
+    """
+
+    definition: Definition
+    columns: StructType
+    bytes: int | None
+    tasks: int
+    few: bool
+    reading: ReadingChoice
+
+
+def setup_of(
     df: DataFrame,
     table: Table,
     load: Load,
+    *,
     tasks: int | None,
     storage_options: Mapping[str, str] | None,
-    read_by: ReadBy,
-) -> LoadPlan:
-    """``plan_bulk_insert`` for any load."""
+    read_by: ReadBy = "auto",
+) -> LoadSetup:
+    """Opens the files that Arrow might read. Raises SchemaError and OptionError."""
     definition = definition_of(table)
-    columns = kept_columns(df, definition, load)
+    columns = _kept_columns(df, definition, load)
+    size = _bytes_of(df)
+    count = _number_of_tasks(df, definition, tasks, size)
+    few = count == 1 and size is not None and size <= _ONE_TASK_BYTES
+    reading = reading_of(df, arrow_schema_of(columns), table.url, storage_options, read_by, few=few)
+    return LoadSetup(definition, columns, size, count, few, reading)
+
+
+def plan_of(df: DataFrame, table: Table, load: Load, setup: LoadSetup) -> LoadPlan:
+    """``plan_bulk_insert`` for any load. Raises TransactionError for a table that the load does not fit."""
     match load:
         case "upsert" | "delete":
             replaced: int | None = 0
@@ -73,9 +97,7 @@ def plan_load(
             table.check_bulk_load(load)
             groups = {"into_empty": 0, "insert_overwrite": None}
             replaced = groups[load] if load in groups else len(table.file_groups())
-    reading = reading_of(df, arrow_schema_of(columns), table.url, storage_options, read_by)
-    count = number_of_tasks(df, definition, tasks)
-    return LoadPlan(len(df.inputFiles()), _bytes_of(df), count, replaced, reading.by, reading.why)
+    return LoadPlan(len(df.inputFiles()), setup.bytes, setup.tasks, replaced, setup.reading.by, setup.reading.why)
 
 
 def definition_of(table: Table) -> Definition:
@@ -85,7 +107,7 @@ def definition_of(table: Table) -> Definition:
     return table.definition
 
 
-def kept_columns(df: DataFrame, definition: Definition, load: Load) -> StructType:
+def _kept_columns(df: DataFrame, definition: Definition, load: Load) -> StructType:
     """The columns that tasks get: the table's; of deletes those of record key, partition and ordering. Raises SchemaError for
     a DataFrame that does not have them: each task would find out by itself.
     """
@@ -94,12 +116,12 @@ def kept_columns(df: DataFrame, definition: Definition, load: Load) -> StructTyp
     return StructType([df.schema[name] for name in kept.column_names])
 
 
-def number_of_tasks(df: DataFrame, definition: Definition, tasks: int | None) -> int:
+def _number_of_tasks(df: DataFrame, definition: Definition, tasks: int | None, size: int | None) -> int:
     """``tasks``; or one for up to 4 MiB, else one for each bucket of a table without partitions, and Spark's own number of any
     other.
     """
     if tasks is None:
-        if (size := _bytes_of(df)) is not None and size <= _ONE_TASK_BYTES:
+        if size is not None and size <= _ONE_TASK_BYTES:
             return 1
         usual = int(df.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200)
         return usual if definition.partition_by else min(usual, definition.buckets)

@@ -36,9 +36,10 @@ class ReadingChoice:
 
 
 def reading_of(
-    df: DataFrame, schema: pa.Schema, table: str, storage_options: Mapping[str, str] | None, read_by: ReadBy
+    df: DataFrame, schema: pa.Schema, table: str, storage_options: Mapping[str, str] | None, read_by: ReadBy, *, few: bool
 ) -> ReadingChoice:
-    """``schema``: the columns to read, in Spark's types; ``table``: the URL of the table.
+    """``schema``: the columns to read, in Spark's types; ``table``: the URL of the table. ``few``: one task reads and writes the
+    rows. Then nothing is shuffled that Arrow would make cheaper, and the driver need not open the files to find out.
 
     Raises OptionError when Arrow is asked for and would give other rows, or none.
     """
@@ -46,6 +47,8 @@ def reading_of(
         raise OptionError(f"read_by={read_by!r}", fix=f"Use one of {', '.join(get_args(ReadBy))}.")
     if read_by == "spark":
         return ReadingChoice(None, "it was asked for")
+    if read_by == "auto" and few:
+        return ReadingChoice(None, "one task reads and writes the few rows")
     found = _found(df, schema, table, storage_options, forced=read_by == "arrow")
     if read_by == "arrow" and found.groups is None:
         raise OptionError(f"Arrow cannot read the rows: {found.why}", fix="Let `auto`, the default, or `spark` read them.")

@@ -103,27 +103,30 @@ def bulk_load(
 
 
 def _load(output: Output, sources: Sequence[str], location: Location, options: BulkLoadOptions) -> None:
-    from headgate_spark.loading import run_load
-    from headgate_spark.planning import definition_of, plan_load
+    from headgate_spark.loading import run_prepared
+    from headgate_spark.planning import definition_of, plan_of, setup_of
 
+    mode = options["mode"]
     reading, conf = spark_session.pairs("--option", options["reading"]), spark_session.pairs("--conf", options["conf"])
     with open_unowned(location, take_over=options["take_over"]) as table, spark_session.start(options["master"], conf) as spark:
         with spark_session.spark_errors(_AGAIN):
             kind, schema = options["kind"] or spark_session.format_of(sources), definition_of(table).schema
             rows = spark_session.read_source(spark, sources, kind, reading, schema)
-            plan = plan_load(rows, table, options["mode"], options["tasks"], location.options, options["read_by"])
+            setup = setup_of(
+                rows, table, mode, tasks=options["tasks"], storage_options=location.options, read_by=options["read_by"]
+            )
+            plan = plan_of(rows, table, mode, setup)
         _show_plan(output, plan)
         if options["plan_only"]:
             return
         with WorkBar(output, "loading") as bar, spark_session.spark_errors(_AGAIN):
-            done = run_load(
+            done = run_prepared(
                 rows,
                 table,
-                options["mode"],
-                tasks=options["tasks"],
+                mode,
+                setup,
                 storage_options=location.options,
                 progress=lambda written: _show_progress(bar, written, plan.tasks),
-                read_by=options["read_by"],
             )
     _show_done(output, done)
 
