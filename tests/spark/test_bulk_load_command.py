@@ -159,7 +159,7 @@ def test_the_command_starts_a_spark_of_its_own_and_reads_a_csv_with_the_tables_t
     )
     assert done.returncode == ExitCode.OK, done.stderr
     assert "2 rows in 2 files" in done.stdout
-    assert "1 beaten by newer rows" in done.stdout
+    assert "1 superseded by newer rows" in done.stdout
     found = hudi.open_table(url).scan(["id", "part", "ts", "v"]).to_table().sort_by("id").to_pylist()
     assert found == [{"id": "007", "part": "p", "ts": 2, "v": None}, {"id": "b", "part": "q", "ts": 1, "v": 5}]
 

@@ -152,6 +152,6 @@ def _show_progress(bar: WorkBar, written: Written, rows: int) -> None:
 
 def _show_done(output: Output, done: Copied) -> None:
     output.print_json({"event": "copied", **asdict(done)})
-    beaten = f", {done.superseded:,} beaten by newer rows of their keys" if done.superseded else ""
-    text = f"{done.rows:,} rows in {done.partitions:,} partitions, {done.files:,} files ({size(done.bytes)}){beaten}."
+    older = f", {done.superseded:,} superseded by newer rows of their keys" if done.superseded else ""
+    text = f"{done.rows:,} rows in {done.partitions:,} partitions, {done.files:,} files ({size(done.bytes)}){older}."
     output.print_text(text if done.commits else "Everything was there already.", fg="green")

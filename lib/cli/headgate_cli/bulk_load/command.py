@@ -149,7 +149,7 @@ def _show_progress(bar: WorkBar, written: Written, tasks: int) -> None:
 
 def _show_done(output: Output, done: CommitResult) -> None:
     output.print_json({"event": "loaded", **asdict(done)})
-    beaten = f", {done.superseded:,} beaten by newer rows of their keys" if done.superseded else ""
+    older = f", {done.superseded:,} superseded by newer rows of their keys" if done.superseded else ""
     replaced = f", {done.replaced:,} file groups replaced" if done.replaced else ""
-    text = f"{done.upserted:,} rows in {done.files:,} files ({size(done.bytes)}){beaten}{replaced}."
+    text = f"{done.upserted:,} rows in {done.files:,} files ({size(done.bytes)}){older}{replaced}."
     output.print_text(f"{done.instant}: {text}" if done.completion else "There was nothing to load.", fg="green")
