@@ -248,3 +248,17 @@ def test_a_block_of_a_log_compaction_stands_where_the_newest_of_those_stood_that
     merged = Dated("5", ("1", "2"))
     assert drop_compacted([one, two, three, merged, four]) == [merged, three, four]
     assert drop_compacted([one, two]) == [one, two]
+
+
+def test_a_log_compaction_of_a_log_compaction_stands_where_the_newest_log_stood_whose_rows_it_has() -> None:
+    one, two, three, four = map(Dated, "1234")
+    first, second = Dated("5", ("1", "2")), Dated("7", ("3", "5"))
+    assert drop_compacted([one, two, three, four, first, Dated("6"), second]) == [second, four, Dated("6")]
+    assert drop_compacted([three, four, second]) == [second, four], "what it replaced before is gone"
+    alone = Dated("6", ("5",))
+    assert drop_compacted([one, two, four, first, alone]) == [alone, four]
+
+
+def test_blocks_that_say_they_replace_themselves_or_younger_ones_replace_nothing() -> None:
+    circle = [Dated("1", ("1", "2")), Dated("2", ("3",)), Dated("3")]
+    assert drop_compacted(circle) == circle

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -226,10 +226,23 @@ def _counted(batches: Iterator[pa.Table], wanted: ScanColumns) -> Iterator[pa.Ta
 
 
 def drop_compacted(blocks: Sequence[AnyBlock]) -> list[AnyBlock]:
-    """Log compaction: a block that replaces others takes the place of the newest of them (Hudi: scanInternalV2)."""
-    replaced: dict[str, AnyBlock] = {instant: block for block in blocks for instant in block.compacted}
-    if not replaced:
+    """Log compaction: a block that replaces others takes the place of the newest of them; one that replaces such a block takes it
+    of what that replaced (fact HF15). A younger log may be older than a log compaction's own instant.
+    """
+    by = {instant: block.instant for block in blocks for instant in block.compacted if instant < block.instant}
+    if not by:
         return list(blocks)
-    place = {id(block): max(block.compacted) for block in blocks if block.compacted}
-    kept = [block for block in blocks if block.compacted or block.instant not in replaced]
-    return sorted(kept, key=lambda block: place.get(id(block), block.instant))
+    place: dict[str, str] = {}
+    for block in blocks:
+        if not block.compacted:
+            last = _last(block.instant, by)
+            place[last] = max(place.get(last, ""), block.instant)
+    kept = [block for block in blocks if block.instant not in by]
+    return sorted(kept, key=lambda block: place.get(block.instant) or max(block.compacted, default=block.instant))
+
+
+def _last(instant: str, by: Mapping[str, str]) -> str:
+    """Of the log compaction that has its rows in the end. It ends: ``by`` leads to younger instants."""
+    while instant in by:
+        instant = by[instant]
+    return instant
