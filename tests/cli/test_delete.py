@@ -148,12 +148,12 @@ def test_after_the_commands_that_it_names_no_file_has_the_bytes(url: str, capsys
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({}, "within 3,600 s, or after 20 commits to a file slice, and at the earliest 600 s later; what the last 10 commits"),
+        ({}, "within 3,600 s, or after 28 commits to a file slice, and at the earliest 600 s later; what the last 10 commits"),
         ({"hoodie.clean.automatic": "false"}, "never cleaned (hoodie.clean.automatic=false)"),
         ({"hoodie.clean.policy": "KEEP_LATEST_BY_HOURS"}, "the files of the last 24 hours are kept"),
         ({"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS"}, "3 file slices of each file group are kept"),
-        ({"hoodie.compact.inline.trigger.strategy": "NUM_COMMITS"}, "after 20 commits to a file slice, and"),
-        ({"hoodie.compact.inline.trigger.strategy": "NUM_AND_TIME"}, "after 20 commits to a file slice and 3,600 s, and"),
+        ({"hoodie.compact.inline.trigger.strategy": "NUM_COMMITS"}, "after 28 commits to a file slice, and"),
+        ({"hoodie.compact.inline.trigger.strategy": "NUM_AND_TIME"}, "after 28 commits to a file slice and 3,600 s, and"),
         ({"hoodie.compact.inline.trigger.strategy": "TIME_ELAPSED"}, "that is within 3,600 s, and"),
     ],
 )

@@ -45,7 +45,17 @@ def chosen(*slices: FileSlice, settings: TableSettings = SETTINGS, **others: obj
 
 
 def test_a_slice_is_due_by_the_number_of_its_delta_commits() -> None:
-    assert chosen(slice_of("nine", 9), slice_of("ten", 10)) == ["ten"]
+    assert chosen(slice_of("nine", 9)) == []
+    assert chosen(slice_of("ten", 10)) == ["ten"]
+
+
+def test_a_slice_that_is_nearly_due_by_that_number_joins_a_plan_for_others_as_the_last() -> None:
+    slices = slice_of("nearly", 9), slice_of("not yet", 8), slice_of("just due", 2, size=50 * MIB)
+    assert chosen(*slices) == ["just due", "nearly"]
+    assert chosen(*slices[:2]) == [], "it makes no plan"
+    assert chosen(*slices, settings=replace(SETTINGS, compaction_target_io_mb=900)) == ["just due"]
+    ages = replace(SETTINGS, compaction_trigger="TIME_ELAPSED")
+    assert chosen(*slices, settings=ages) == ["just due"], "its number counts for nothing"
 
 
 def test_several_logs_of_one_commit_count_once() -> None:

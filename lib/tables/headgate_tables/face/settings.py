@@ -68,10 +68,10 @@ class TableSettings:
     """Bytes, seconds and counts as the keys in ``SETTINGS`` say."""
 
     compaction_trigger: str = "NUM_OR_TIME"
-    compaction_commits: int = 20
+    compaction_commits: int = 28
     compaction_first_commits: int = 3
     compaction_seconds: float = 3600.0
-    compaction_log_bytes: int = 128 * _MIB
+    compaction_log_bytes: int = 256 * _MIB
     compaction_read_amplification: float = 1.0
     compaction_target_io_mb: int = 20_480
     compaction_attempts: int = 3
@@ -167,7 +167,8 @@ SETTINGS: Mapping[str, Setting] = {
     "compaction_commits": Setting(
         "hoodie.compact.inline.max.delta.commits",
         int,
-        "the delta commits in a slice's logs that make it due; fewer: faster reads, and each byte is rewritten more often",
+        "the delta commits in a slice's logs that make it due, and from 85 % of which it joins a plan for others; readers open "
+        "as many log files, and those that come meanwhile; fewer: faster reads, and base files are rewritten more often",
         1,
     ),
     "compaction_first_commits": Setting(
@@ -182,13 +183,14 @@ SETTINGS: Mapping[str, Setting] = {
     "compaction_log_bytes": Setting(
         "headgate.compaction.log.bytes",
         int,
-        "bytes of a slice's logs that make it due; below headgate.slice.max.log.bytes",
+        "bytes of a slice's logs that make it due; larger: fewer rewrites of base files above this, more memory of readers; "
+        "below 0.4 of headgate.slice.max.log.bytes, which makes it due, too",
         1,
     ),
     "compaction_read_amplification": Setting(
         "headgate.compaction.read.amplification",
         float,
-        "log bytes per base byte of a slice that make it due; smaller: faster reads, more bytes written",
+        "log bytes per base byte of a slice that make it due, from 8 MiB of logs on; smaller: faster reads, more bytes written",
         0.01,
     ),
     "compaction_target_io_mb": Setting(

@@ -25,8 +25,8 @@ def choose_slices(
     forced: bool = False,
     also: Collection[Key] = (),
 ) -> list[FileSlice]:
-    """The latest ``slices`` that are due, the worst first, as many as ``hoodie.compaction.target.io`` allows, at least one.
-    ``forced``: every slice with logs, due or not, and those of ``also`` without.
+    """The latest ``slices`` that are due, the worst first, as many as ``hoodie.compaction.target.io`` allows, at least one; after
+    them those that join (``Rules.joining``). ``forced``: every slice with logs, due or not, and those of ``also`` without.
 
     ``now``: milliseconds. ``pending``: partition and file id of slices in open plans. ``unfinished``: instants that are
     reserved or pending. ``overdue``: see ``overdue_since``.
@@ -35,7 +35,10 @@ def choose_slices(
     if forced:
         return sorted(free, key=lambda part: (-part.log_bytes, part.partition, part.file_id))
     rules = Rules.at(settings, now, overdue)
-    due = [(urgency, part) for part in free if (urgency := rules.urgency(load_of(part))) is not None]
+    loads = [(load_of(part), part) for part in free]
+    due = [(urgency, part) for load, part in loads if (urgency := rules.urgency(load)) is not None]
+    if due:
+        due += [(urgency, part) for load, part in loads if (urgency := rules.joining(load)) is not None]
     return _within([part for _, part in sorted(due, key=_worst_first)], settings.compaction_target_io_mb * _MB)
 
 

@@ -10,7 +10,8 @@ from headgate_tables.hudi.services.retention.archiving import archiving_is_due
 
 BUNCH = 5
 """Delta commits between two plans that are not urgent, and between two checks of files that a reader or savepoint still needs.
-Larger: fewer slots and instants of services, slices overshoot their number of logs by as much."""
+Larger: fewer slots and instants of services; slices overshoot what makes them due by as much, unless they joined the plan before
+(``urgency.NEARLY``)."""
 
 
 class Step(enum.Enum):

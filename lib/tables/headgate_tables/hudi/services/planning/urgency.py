@@ -15,6 +15,10 @@ Smaller: slices of a few kilobytes are rewritten with every commit (test_tiny_sl
 """
 NEAR_LIMIT = 0.4
 """Share of the backpressure limits from which a slice is compacted first; from half of them on, checkpoints are stretched."""
+NEARLY = 0.85
+"""Share of the delta commits that make a slice due from which it joins a plan that is made for others. By default that is a bunch
+before (``next_steps.BUNCH``): what does not join is not due before the next plan may be made, so readers never find more logs for
+the waiting. Smaller: fewer plans, and more bytes written."""
 
 
 class Load(NamedTuple):
@@ -36,7 +40,9 @@ class Load(NamedTuple):
 
 
 class Urgency(NamedTuple):
-    """Greater is worse. ``rank`` 2: near the backpressure limits; 1: keeps instants from being archived; 0: only due."""
+    """Greater is worse. ``rank`` 2: near the backpressure limits; 1: keeps instants from being archived; 0: only due; -1: not
+    due, and joins a plan for others.
+    """
 
     rank: int
     score: float
@@ -67,14 +73,23 @@ class Rules:
             return Urgency(1, self._score(load))
         return Urgency(0, self._score(load)) if self._is_due(load) else None
 
+    def joining(self, load: Load) -> Urgency | None:
+        """Of a slice that joins a plan for others; None of one that does not, also because it is due itself."""
+        nearly = load.files and self._has_commits(load, self.settings.compaction_commits * NEARLY)
+        return Urgency(-1, self._score(load)) if nearly and self.urgency(load) is None else None
+
+    def _has_commits(self, load: Load, wanted: float) -> bool:
+        trigger, many = self.settings.compaction_trigger, load.commits >= wanted
+        return many and (trigger in ("NUM_COMMITS", "NUM_OR_TIME") or load.oldest < self.aged)
+
     def _is_due(self, load: Load) -> bool:
         settings, trigger = self.settings, self.settings.compaction_trigger
         if not load.base_instant and load.commits >= min(settings.compaction_first_commits, settings.compaction_commits):
             return True
-        many, old = load.commits >= settings.compaction_commits, load.oldest < self.aged
-        if (many and trigger in ("NUM_COMMITS", "NUM_OR_TIME")) or (old and trigger in ("TIME_ELAPSED", "NUM_OR_TIME")):
+        old = load.oldest < self.aged
+        if self._has_commits(load, settings.compaction_commits) or (old and trigger in ("TIME_ELAPSED", "NUM_OR_TIME")):
             return True
-        return (many and old) or load.bytes >= settings.compaction_log_bytes or self._amplifies(load) >= 1
+        return load.bytes >= settings.compaction_log_bytes or self._amplifies(load) >= 1
 
     def _amplifies(self, load: Load) -> float:
         """Log bytes per base byte, as a share of what is allowed."""
