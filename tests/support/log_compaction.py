@@ -66,7 +66,7 @@ class LogCompacted:
 
     def __init__(self, path: Path, ordering: str) -> None:
         self.path = path
-        schema = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("note", pa.string())])
+        schema = pa.schema({"id": pa.string(), "ts": pa.int64(), "note": pa.string()})
         table = hudi.create_table(str(path), schema, record_key="id", ordering=ordering or None, buckets=1)
 
         def rows(note: str, *keys: str) -> pa.Table:
