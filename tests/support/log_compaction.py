@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from headgate_tables import hudi
+from headgate_tables.arrow import Field
 from headgate_tables.hudi.log.block import BlockKind, HeaderKey, encode_block
 from headgate_tables.hudi.log.names import log_name, parse_log_name
 from headgate_tables.hudi.log.reader import DeleteBlock, RowsBlock, read_log_file
@@ -66,7 +67,8 @@ class LogCompacted:
 
     def __init__(self, path: Path, ordering: str) -> None:
         self.path = path
-        schema = pa.schema({"id": pa.string(), "ts": pa.int64(), "note": pa.string()})
+        fields: list[Field] = [pa.field("id", pa.string()), pa.field("ts", pa.int64()), pa.field("note", pa.string())]
+        schema = pa.schema(fields)
         table = hudi.create_table(str(path), schema, record_key="id", ordering=ordering or None, buckets=1)
 
         def rows(note: str, *keys: str) -> pa.Table:

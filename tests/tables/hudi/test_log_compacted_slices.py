@@ -10,7 +10,7 @@ from support.readers import read_by_hudi_rs, read_by_us
 
 
 def notes(rows: pa.Table) -> dict[str, str]:
-    return dict(zip(rows["id"].to_pylist(), rows["note"].to_pylist(), strict=True))
+    return {row["id"]: row["note"] for row in rows.to_pylist()}
 
 
 @pytest.mark.parametrize("ordering", ["", "ts"])
