@@ -119,6 +119,7 @@ async def cluster(tmp_path: Path, *, writers: int = 1, world: World | None = Non
             writer = await stack.enter_async_context(running(configured, world or World.real()))
             made.writers.append(writer)
             made.links.append(await owner.writer())
+            await writer.coordinators.welcomed.wait()  # until then it has nobody to ask whether a table is there
             made.clients.append(await stack.enter_async_context(producers(writer.address)))
         owned.attach(made.links)
         yield made

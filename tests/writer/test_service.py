@@ -12,9 +12,10 @@ from headgate_proto.api.v1.parts_pb2 import Part
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_proto.parts import PART_BYTES
 from headgate_runtime.errors import wire_error
-from headgate_writer import filling
+from headgate_writer import filling, refusal
 from headgate_writer.admission import Admission
 from support.arrow_batches import batch
+from support.processes import READY_S
 from support.running_writer import TABLE, cluster
 from support.tables import keys, notes, rows
 
@@ -86,7 +87,10 @@ async def test_a_refused_open_ends_the_stream_with_the_owners_error(tmp_path: Pa
         assert await producer.ended() == errors_pb2.CODE_CHANNEL_TAKEN_OVER
 
 
-async def test_a_table_that_does_not_exist_is_told_from_one_that_nobody_owns_just_now(tmp_path: Path) -> None:
+async def test_a_table_that_does_not_exist_is_told_from_one_that_nobody_owns_just_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(refusal, "ANSWER_S", READY_S)  # the coordinator answers, however slow this machine is
     async with cluster(tmp_path, attach_timeout=0.05) as made:
         producer = made.producer()
         await producer.open("nowhere")
