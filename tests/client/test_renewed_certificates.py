@@ -12,7 +12,7 @@ from typing import NoReturn
 import pytest
 
 import headgate
-from headgate import aio
+from headgate import aio, transport
 from headgate.credentials import given
 from headgate_proto.api.v1 import errors_pb2 as err
 from headgate_runtime.tls import server_credentials
@@ -22,6 +22,7 @@ from support.processes import READY_S
 from support.scripted_service import Cluster, error, scripted_cluster
 from support.scripted_table import SCHEMA, ids, rows
 
+PINGS = ("grpc.keepalive_time_ms", "grpc.keepalive_timeout_ms", "grpc.http2.ping_timeout_ms")
 EXPIRED = err.CODE_UNAUTHENTICATED
 
 
@@ -54,8 +55,12 @@ def copy(source: Path, target: Path) -> None:
 
 
 @pytest.fixture
-async def place(tmp_path: Path) -> AsyncIterator[Place]:
-    """The certificate is "first"."""
+async def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Place]:
+    """The certificate is "first". Connections are lost for no reason but the test's: a machine that is busy elsewhere may let a
+    ping wait for longer than the SDK does.
+    """
+    options = dict(transport._OPTIONS) | dict.fromkeys(PINGS, round(1_000 * READY_S))
+    monkeypatch.setattr(transport, "_OPTIONS", list(options.items()))
     authority, server = Authority(tmp_path / "authority"), self_signed(tmp_path / "server")
     for source, name in {server.cert: "ca.pem", authority.cert: "clients.pem"}.items():
         copy(source, tmp_path / name)
