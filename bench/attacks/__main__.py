@@ -16,6 +16,7 @@ GOALS = (
     *(Goal(f"{attack}: growth <= 278 MiB", memory.SECTION, attack, noticed.GROWTH, 278) for attack in memory.OF_COORDINATOR),
     *(Goal(f"{name}: the loop stands for <= 200 ms", section, name, noticed.DELAY, 200) for section, name in _ALL),
     *(Goal(f"{name}: others' p99 <= 2x", section, name, noticed.TIMES, 2) for section, name in _ALL),
+    *(Goal(f"{name}: others' p99 <= 2x that beside the load", section, name, noticed.TIMES_OF_LOAD, 2) for section, name in _ALL),
     *(Goal(f"{name}: memory and p99 are back in 10 s", section, name, noticed.RETURNED, 10) for section, name in _ALL),
 )
 
@@ -24,7 +25,8 @@ def main() -> None:
     options = options_of(
         "attacks",
         "Attacks on a cluster with tokens, a coordinator and a writer: the process's memory, how long its event loop stands,\n"
-        "and another principal's p99; before, meanwhile, and until they are back.",
+        "and another principal's p99; before, meanwhile, until they are back, and beside processes that take as much\n"
+        "CPU as the attacker and send nothing.",
         SECTIONS,
         quick="fewer streams and shorter floods",
         spark="changes nothing here",

@@ -1,6 +1,7 @@
 """What others notice of an attack, and the process: measured the whole time, before it, meanwhile, and until all is as it was."""
 
 import asyncio
+import resource
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ import psutil
 import pyarrow as pa
 
 import headgate.aio
+from bench.attacks import load
 from bench.attacks.attacked import TABLE
 from bench.tables.figures import OURS, Figures
 from support.cluster import Cluster
@@ -19,10 +21,12 @@ from support.memory import peak_memory, reset_peak_memory
 
 DELAY: Final = "ms, longest delay of the loop"
 TIMES: Final = "times, p99 of another principal"
+TIMES_OF_LOAD: Final = "times, that to beside the load"
 RETURNED: Final = "s until memory and p99 are back"
 PEAK, GROWTH = "MiB, peak", "MiB more, peak"
 _QUIET_DELAY: Final = "ms, the same before"
-_P99, _QUIET_P99 = "ms, p99 of another principal", "ms, that p99 before"
+_P99, _QUIET_P99, _LOAD_P99 = "ms, p99 of another principal", "ms, that p99 before", "ms, that p99 beside the load"
+_LOAD, _SPENT = "CPU s a s, attacker", "CPU s a s, attacked"
 _MEMORY_S, _P99_S = "s until memory is back", "s until the p99 is back"
 _KEPT: Final = 32 << 20
 """An allocator keeps some; so much more than before counts as returned."""
@@ -35,6 +39,8 @@ _MIB: Final = 1 << 20
 NOTES: Final = (
     "The loop's delay: how long the process takes to say that a method is not there. The other principal sends a row until it is",
     "acknowledged as received, or asks a coordinator for the list of tables; one call after the other, before and meanwhile.",
+    "Beside the load: other processes take as much CPU as the attacker took, and nobody is attacked. So much of a p99 is the",
+    "machine's, whose cores the attacker takes from everybody; what is more is the attacked process's.",
     f"Back: memory, at most {_KEPT >> 20} MiB more than before; p99, the first second of calls whose p99 is",
     f"at most {_TIMES:g} times that of before. Counted from the attack's end, and given up after {_LONGEST_S:.0f} s.",
 )
@@ -85,13 +91,14 @@ async def _watched(
         repeated = [tasks.create_task(others.repeat(call)), tasks.create_task(delays.repeat(loop))]
         begun = time.monotonic()
         await asyncio.sleep(quiet_s)
-        before, attacked = reset_peak_memory(pid), time.monotonic()
+        before, attacked, spent = reset_peak_memory(pid), time.monotonic(), _Spent.until_now(pid)
         await attack()
-        ended, peak = time.monotonic(), peak_memory(pid)
+        ended, peak, spent = time.monotonic(), peak_memory(pid), _Spent.until_now(pid) - spent
         quiet = p99(others.between(begun, attacked))
         memory_s = await _memory_returned(pid, before + _KEPT, ended)
         p99_s = await p99_returned(others, _TIMES * quiet, ended)
         await _has_begun(delays, ended)
+        beside = p99(await _beside_the_load(others, spent.by_children / (ended - attacked), ended - attacked))
         for task in repeated:
             task.cancel()
     harmed = p99(others.between(attacked, ended))
@@ -102,12 +109,41 @@ async def _watched(
         (_QUIET_DELAY, 1_000 * max(delays.between(begun, attacked))),
         (_P99, 1_000 * harmed),
         (_QUIET_P99, 1_000 * quiet),
+        (_LOAD_P99, 1_000 * beside),
         (TIMES, harmed / quiet),
+        (TIMES_OF_LOAD, harmed / beside),
         (_MEMORY_S, memory_s),
         (_P99_S, p99_s),
         (RETURNED, max(memory_s, p99_s)),
+        (_LOAD, spent.by_children / (ended - attacked)),
+        (_SPENT, spent.by_attacked / (ended - attacked)),
     ):
         figures.add(section, name, unit, OURS, value)
+
+
+async def _beside_the_load(others: Calls, share: float, seconds: float) -> list[float]:
+    """Seconds of the others' calls while processes compute that long, with so much of a CPU."""
+    begun = time.monotonic()
+    await load.computing(share, seconds)
+    ended = time.monotonic()
+    await _has_begun(others, ended)
+    return others.between(begun, ended)
+
+
+@dataclass(frozen=True, slots=True)
+class _Spent:
+    """CPU seconds. ``by_children``: of the bench that have ended, as attackers have."""
+
+    by_children: float
+    by_attacked: float
+
+    @classmethod
+    def until_now(cls, pid: int) -> "_Spent":
+        children, attacked = resource.getrusage(resource.RUSAGE_CHILDREN), psutil.Process(pid).cpu_times()
+        return cls(children.ru_utime + children.ru_stime, attacked.user + attacked.system)
+
+    def __sub__(self, earlier: "_Spent") -> "_Spent":
+        return _Spent(self.by_children - earlier.by_children, self.by_attacked - earlier.by_attacked)
 
 
 async def _memory_returned(pid: int, most: int, ended: float) -> float:
