@@ -4,7 +4,7 @@ import asyncio
 import sys
 
 from headgate_coordinator.settings import CoordinatorSettings
-from headgate_runtime.lifecycle import announce_ready, importing, run_service
+from headgate_runtime.lifecycle import announce_ready, importing, run_service, share_interpreter
 from headgate_runtime.logs import configure
 from headgate_runtime.settings import load_settings
 from headgate_runtime.world import World
@@ -19,6 +19,7 @@ def main() -> int:
         about="Owns tables: runs their checkpoints and commits them.",
     )
     configure(settings)
+    share_interpreter()
 
     async def run(draining: asyncio.Event) -> None:
         # Here and not above: the process replaces itself once before it comes here, and would load Arrow twice.

@@ -5,16 +5,12 @@ import gc
 import sys
 
 from headgate_runtime import logs
-from headgate_runtime.lifecycle import importing, run_service
+from headgate_runtime.lifecycle import importing, run_service, share_interpreter
 from headgate_runtime.settings import load_settings
 from headgate_runtime.world import World
 from headgate_writer.settings import WriterSettings
 
 _ABOUT = "Takes rows from clients, exchanges them with the other writers by key group, and writes them to files."
-
-_SWITCH_S = 0.0005
-"""How long a thread waits for the interpreter's lock before it asks for it. Kernels release the lock at each call, so with
-Python's default of 5 ms a turn of many calls mostly waits while the loop is busy. The price: some hundred switches a second."""
 
 _GC = (20_000, 20, 50)
 """Messages make hundreds of objects and no cycles; with Python's default (700, 10, 10), looking for cycles takes a fifth of the
@@ -25,7 +21,7 @@ def main() -> int:
     """Returns the exit code: 0 drained, 1 failed, 2 a setting is wrong."""
     settings = load_settings(WriterSettings, sys.argv[1:], prog="headgate-writer", about=_ABOUT)
     logs.configure(settings)
-    sys.setswitchinterval(_SWITCH_S)
+    share_interpreter()
     gc.set_threshold(*_GC)
 
     async def run(drain: asyncio.Event) -> None:

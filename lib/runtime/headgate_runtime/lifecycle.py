@@ -8,12 +8,18 @@ import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Iterator
+from typing import Final
 
 from headgate_runtime import plain_structlog  # isort: skip  # noqa: F401 - before structlog
 import structlog
 
 from headgate_runtime.environment import ENVIRONMENT
 from headgate_runtime.without_pandas import run_without_pandas
+
+_SWITCH_S: Final = 0.0005
+"""How long a thread waits for the interpreter's lock before it asks for it. With Python's default of 5 ms, a thread that computes
+keeps the loop waiting so long each time that it wakes, and a turn of many kernels, which release the lock at each call, mostly
+waits while the loop is busy. The price: some hundred switches a second."""
 
 _log = structlog.get_logger()
 
@@ -43,6 +49,11 @@ def run_service(main: Callable[[asyncio.Event], Awaitable[None]]) -> int:
             _log.critical("service failed", exc_info=e)
         return 1
     return 0
+
+
+def share_interpreter() -> None:
+    """For services that answer clients on the loop while their threads compute."""
+    sys.setswitchinterval(_SWITCH_S)
 
 
 def _causes(error: Exception) -> Iterator[Exception]:
