@@ -10,10 +10,10 @@ import grpc
 import pytest
 
 from headgate_proto.api.v1 import errors_pb2
+from headgate_runtime.caller_rates import LONGEST_WAIT_S, CallerRates
 from headgate_runtime.door import Door
 from headgate_runtime.errors import RpcError, from_call, rpc_error
 from headgate_runtime.limits import DoorLimits
-from headgate_runtime.refusal_rates import LONGEST_REFUSAL_S, RefusalRates
 from support.door import bearing, describe, serving
 from support.hand_clock import HandClock
 from support.processes import READY_S
@@ -30,7 +30,7 @@ class Holding(HandClock):
         self.over = asyncio.Event()
 
     async def sleep(self, seconds: float) -> None:
-        if seconds == LONGEST_REFUSAL_S / 2:
+        if seconds == LONGEST_WAIT_S / 2:
             self.waiting.set()
             await self.over.wait()
         else:
@@ -90,7 +90,7 @@ class Refusing:
         self.clock = Holding()
         self.requests: list[weakref.ref[Request]] = []
         self._error = error
-        refusals = RefusalRates(self.clock, 1, 1, LONGEST_REFUSAL_S)
+        refusals = CallerRates(self.clock, 1, 1, LONGEST_WAIT_S)
         door = Door(DoorLimits(), lambda _context: "ann", lambda *_: contextlib.nullcontext(), refusals)
         self.call: Any = door.serve(grpc.stream_stream_rpc_method_handler(self._refuse), "/s/Method").stream_stream
 

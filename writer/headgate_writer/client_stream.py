@@ -10,9 +10,11 @@ import grpc
 import pyarrow as pa
 
 from headgate_proto.api.v1 import errors_pb2, ingest_pb2
+from headgate_runtime.caller_rates import CallerRates
 from headgate_runtime.errors import RpcError, from_tables, wire_error
 from headgate_runtime.part_reader import PartReader
 from headgate_runtime.read_budget import ReadBudget
+from headgate_runtime.turns import Turns
 from headgate_writer.admission import Admission, Admitted
 from headgate_writer.buffers import MemoryBudget
 from headgate_writer.channels import Disposition, Hold
@@ -42,8 +44,8 @@ INLINE_SCHEMA_BYTES = 2 << 10
 class StreamResources:
     """What all streams of the process share. ``budgets``: clients are not read while one of them is full.
 
-    ``decode``, ``receiving``: for requests that come in parts. ``max_in_flight``: wire bytes of one stream that are not yet
-    queryable.
+    ``decode``, ``receiving``: for requests that come in parts. ``refused``, ``opens``: how often callers are refused, and open
+    streams. ``schemas``: turns to read one that is large. ``max_in_flight``: wire bytes of one stream that are not yet queryable.
     """
 
     admission: Admission
@@ -52,6 +54,9 @@ class StreamResources:
     receiving: ReadBudget
     cpu: Executor
     refusals: Refusals
+    refused: CallerRates
+    opens: CallerRates
+    schemas: Turns
     rates: PrincipalRates
     max_in_flight: int
     reached: Callable[[str], None]
@@ -59,8 +64,9 @@ class StreamResources:
 
 @dataclass(frozen=True, slots=True)
 class PrincipalLimits:
-    """Of the principal whose stream it is."""
+    """Of the principal whose stream it is. ``sharer``: its name, or that of the connection where nobody has one."""
 
+    sharer: str
     rate: PrincipalRate
     usage: UsageNow
 
@@ -109,9 +115,11 @@ class ClientStream:
                 kind = request.WhichOneof("message")
                 match kind:
                     case "batch":
-                        await self._batch(request.batch)
+                        refusal = await self._batch(request.batch)
                         del request  # frees the message before the next one is read
                         self._requests.release()
+                        if refusal is not None:
+                            await self._shared.refused.wait_if_at_fault(self._limits.sharer, refusal)
                         await self._room()
                     case "skip":
                         self._skip(request.skip)
@@ -127,19 +135,25 @@ class ClientStream:
                     case _:
                         assert_never(kind)
         except RpcError as refused:
-            self._hold.end(refused.error)
-            return True
-        return False
+            refusal = refused.error
+        else:
+            return False
+        self._requests.release()
+        await self._shared.refused.wait_if_at_fault(self._limits.sharer, refusal)
+        self._hold.end(refusal)
+        return True
 
     def _skip(self, skip: ingest_pb2.Skip) -> None:
         after = skip.after if skip.HasField("after") else None
         if (entry := self._hold.take_skip(after, skip.offset)) is not None:
             self._writer.append_entry(entry)
 
-    async def _batch(self, batch: ingest_pb2.Batch) -> None:
+    async def _batch(self, batch: ingest_pb2.Batch) -> errors_pb2.Error | None:
+        """Returns why its bytes are refused; None if they are not."""
         hold = self._hold
         after, offset = batch.after, batch.offset
         wire_bytes = batch.ByteSize()
+        refusal: errors_pb2.Error | None = None
         try:
             # Also from a batch that is not taken: later batches rely on its schema.
             if schema := batch.schema:
@@ -152,13 +166,14 @@ class ClientStream:
                 if disposition is Disposition.TAKE:
                     self._limits.rate.count(admitted.rows.num_rows, admitted.nbytes, self._limits.usage())
                     self._writer.append_entry(hold.take_batch(offset, wire_bytes, admitted))
-                    return
+                    return None
         except RpcError as refused:
-            disposition = refused.error
+            disposition = refusal = refused.error
         if disposition is Disposition.DUPLICATE:
             hold.answer_duplicate()
         elif isinstance(disposition, errors_pb2.Error):
             hold.refuse_batch(offset, disposition)
+        return refusal
 
     def _judge(self, after: int, offset: int) -> Disposition | errors_pb2.Error:
         disposition = self._hold.judge_batch(after, offset)
@@ -170,7 +185,9 @@ class ClientStream:
         read = self._shared.admission.schema
         if len(message) <= INLINE_SCHEMA_BYTES:
             return read(message)
-        return await asyncio.get_running_loop().run_in_executor(self._shared.cpu, read, message)
+        await self._shared.refused.wait_for_turn(self._limits.sharer)
+        async with self._shared.schemas.turn(self._limits.sharer):
+            return await asyncio.get_running_loop().run_in_executor(self._shared.cpu, read, message)
 
     async def _decoded(self, batch: ingest_pb2.Batch, wire_bytes: int) -> Admitted:
         if wire_bytes <= INLINE_BYTES:

@@ -10,6 +10,7 @@ from headgate_proto.api.v1.ingest_pb2_grpc import add_IngestServiceServicer_to_s
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_proto.cluster.v1.exchange_pb2_grpc import add_ExchangeServiceServicer_to_server
 from headgate_proto.parts import PART_BYTES
+from headgate_runtime.caller_rates import LONGEST_WAIT_S, CallerRates
 from headgate_runtime.coordinator_client import CoordinatorClient
 from headgate_runtime.grpc_server import Server
 from headgate_runtime.lifecycle import announce_ready
@@ -17,7 +18,8 @@ from headgate_runtime.limits import CALL_BYTES, MAX_MESSAGE_BYTES, DoorLimits
 from headgate_runtime.logs import get_logger
 from headgate_runtime.metrics import metrics, served, watch_access
 from headgate_runtime.threads import FailStopThreads
-from headgate_runtime.world import World
+from headgate_runtime.turns import Turns
+from headgate_runtime.world import Clock, World
 from headgate_tables.errors import SyncFailedError
 from headgate_tables.system import SystemIds
 from headgate_writer.admission import Admission
@@ -43,6 +45,8 @@ INGEST = "headgate.api.v1.IngestService"
 _APPEND = f"/{INGEST}/Append"
 _EXCHANGE = "/headgate.cluster.v1.ExchangeService/Exchange"
 _ANYTHING = "this writer opens whatever a coordinator names, with its own rights: set store, the root of all tables"
+_OPENS = 2
+"""Opens of a caller for each of its refusals a second. An open takes 1 ms of this loop, and some of its table's owner."""
 _GRACE_S = 1.0
 """For the last answers of streams that have ended."""
 
@@ -118,6 +122,9 @@ async def running(settings: WriterSettings, world: World) -> AsyncIterator[Write
                 server.budget,
                 cpu,
                 refusals,
+                server.refusals,
+                _open_rates(settings, world.clock),
+                Turns(),
                 PrincipalRates(world.clock),
                 _in_flight(settings),
                 world.reached,
@@ -135,6 +142,11 @@ async def running(settings: WriterSettings, world: World) -> AsyncIterator[Write
                     task.cancel()
                 tables.close()
                 await server.stop(_GRACE_S)
+
+
+def _open_rates(settings: WriterSettings, clock: Clock) -> CallerRates:
+    """As many opens at once as there are places, so that no program waits for its channels; then _OPENS for each refusal."""
+    return CallerRates(clock, door_limits(settings).calls, _OPENS * settings.refusals, LONGEST_WAIT_S)
 
 
 def door_limits(settings: WriterSettings) -> DoorLimits:

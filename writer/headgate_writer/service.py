@@ -4,11 +4,13 @@ import asyncio
 import math
 from collections.abc import AsyncIterator
 from functools import partial
+from typing import TypeAlias
 
 import grpc
 
 from headgate_proto.api.v1 import errors_pb2, ingest_pb2
 from headgate_proto.api.v1.ingest_pb2_grpc import IngestServiceServicer
+from headgate_runtime.access.call import Call
 from headgate_runtime.access.quotas import Usage
 from headgate_runtime.descriptions import describe
 from headgate_runtime.errors import RpcError, rpc_error
@@ -22,6 +24,7 @@ from headgate_writer.table_writer import TableWriter, moved_error
 from headgate_writer.tables import Tables
 
 _MAX_CHANNEL_BYTES = 255
+_Opened: TypeAlias = tuple[ingest_pb2.OpenChannel, TableWriter, Hold]
 
 
 class IngestService(IngestServiceServicer):
@@ -48,16 +51,14 @@ class IngestService(IngestServiceServicer):
     async def _serve(self, requests: Requests, context: AppendContext) -> None:
         caller = call(context)
         principal = caller.identity.principal
-        try:
-            opening = _opening(await requests.read())
-            with caller.on_table(opening.table, opening.channel):
-                writer = await self._writer(opening.table)
-                uuid = str(writer.attached.definition.table_uuid)
-                await check_identity(opening.table, opening.table_uuid, uuid, self._coordinators.channels)
-                hold = await writer.open_channel(opening.channel, opening.incarnation, principal, _channel_quota(caller.usage()))
-        except RpcError as refused:
-            await _answer(context, ingest_pb2.AppendResponse(ended=ingest_pb2.Ended(error=refused.error)))
+        await self._shared.opens.wait(caller.sharer)
+        found = await self._open(requests, caller)
+        if isinstance(found, errors_pb2.Error):
+            requests.release()
+            await self._shared.refused.wait_if_at_fault(caller.sharer, found)
+            await _answer(context, ingest_pb2.AppendResponse(ended=ingest_pb2.Ended(error=found)))
             return
+        opening, writer, hold = found
         try:
             self._shared.reached("channel_opened")
             if await _answer(context, ingest_pb2.AppendResponse(opened=self._opened(hold, writer))):
@@ -65,9 +66,24 @@ class IngestService(IngestServiceServicer):
                     caller.while_allowed(opening.table, opening.channel, partial(writer.end_hold, hold)),
                     self._shared.rates.stream_of(principal, caller.usage) as rate,
                 ):
-                    await ClientStream(requests, context, hold, writer, self._shared, PrincipalLimits(rate, caller.usage)).serve()
+                    limits = PrincipalLimits(caller.sharer, rate, caller.usage)
+                    await ClientStream(requests, context, hold, writer, self._shared, limits).serve()
         finally:
             writer.release_hold(hold)
+
+    async def _open(self, requests: Requests, caller: Call) -> _Opened | errors_pb2.Error:
+        """The channel that the stream's first message opens, or why it is refused: an exception would keep the message."""
+        try:
+            opening = _opening(await requests.read())
+            with caller.on_table(opening.table, opening.channel):
+                writer = await self._writer(opening.table)
+                uuid = str(writer.attached.definition.table_uuid)
+                await check_identity(opening.table, opening.table_uuid, uuid, self._coordinators.channels)
+                quota = _channel_quota(caller.usage())
+                hold = await writer.open_channel(opening.channel, opening.incarnation, caller.identity.principal, quota)
+        except RpcError as refused:
+            return refused.error
+        return opening, writer, hold
 
     async def _writer(self, table: str) -> TableWriter:
         if self._tables.leaving:

@@ -1,6 +1,5 @@
 """Limits what creations of tables cost everybody else: reading a schema holds the interpreter for milliseconds."""
 
-import asyncio
 import contextlib
 import math
 from collections.abc import AsyncIterator, Iterator
@@ -8,8 +7,9 @@ from typing import Final
 
 from headgate_proto.api.v1 import errors_pb2
 from headgate_runtime.call_limiter import CallLimiter
+from headgate_runtime.caller_rates import CallerRates
 from headgate_runtime.errors import RpcError, rpc_error
-from headgate_runtime.refusal_rates import RefusalRates
+from headgate_runtime.turns import Turns
 from headgate_runtime.world import Clock
 
 AT_ONCE: Final = 64
@@ -26,8 +26,8 @@ class Creations:
     def __init__(self, clock: Clock, refusals: float) -> None:
         self._rate = refusals
         self._calls = CallLimiter(AT_ONCE)
-        self._refusals = RefusalRates(clock, _FREE_REFUSALS, refusals, _LONGEST_S)
-        self._reading = asyncio.Lock()
+        self._refusals = CallerRates(clock, _FREE_REFUSALS, refusals, _LONGEST_S)
+        self._reading = Turns()
 
     @contextlib.contextmanager
     def counted(self, caller: str) -> Iterator[None]:
@@ -46,7 +46,7 @@ class Creations:
 
         Raises RpcError (CODE_OVERLOADED) when creations of this caller were refused too often, so nobody waits for more of them.
         """
-        async with self._reading:
+        async with self._reading.turn(caller):
             if (delay := self._refusals.delay(caller)) > 0:
                 raise _too_often(self._rate, delay)
             yield

@@ -16,12 +16,12 @@ from headgate_proto.api.v1 import errors_pb2
 from headgate_runtime.access.call import Metadata
 from headgate_runtime.access.methods import HEALTH
 from headgate_runtime.call_limiter import CallLimiter
+from headgate_runtime.caller_rates import CallerRates
 from headgate_runtime.errors import RpcError, only_rpc_error, rpc_error
 from headgate_runtime.limits import DoorLimits, request_bytes_of
 from headgate_runtime.newest import Newest
 from headgate_runtime.peers import CLUSTER_SERVICES
 from headgate_runtime.read_budget import ReadBudget
-from headgate_runtime.refusal_rates import RefusalRates
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 MetadataOf: TypeAlias = Callable[[Context], Metadata]
@@ -39,7 +39,7 @@ class Door:
     refusal would take the loop from everybody else.
     """
 
-    def __init__(self, limits: DoorLimits, sharer: Callable[[Context], str], running: Running, refusals: RefusalRates) -> None:
+    def __init__(self, limits: DoorLimits, sharer: Callable[[Context], str], running: Running, refusals: CallerRates) -> None:
         self._limits = limits
         self._sharer = sharer
         self._running = running
@@ -70,8 +70,7 @@ class Door:
                 refusal = await _refusal(serve, requests, context)
                 if refusal is None:
                     return
-                if _is_callers_fault(refusal):
-                    await self._refusals.wait(sharer)
+                await self._refusals.wait_if_at_fault(sharer, refusal)
                 raise RpcError(refusal)
 
         return counted
@@ -113,11 +112,6 @@ def _wire_error_of(error: Exception) -> errors_pb2.Error | None:
     """By a function: a variable with the exception would be part of its traceback, and this cycle would keep the request."""
     refused = only_rpc_error(error)
     return None if refused is None else refused.error
-
-
-def _is_callers_fault(refusal: errors_pb2.Error) -> bool:
-    """Whether it would be the same on a healthy cluster, so that to wait for it delays nothing."""
-    return refusal.code == errors_pb2.CODE_OVERLOADED or refusal.action in (errors_pb2.ACTION_FIX_CALL, errors_pb2.ACTION_GIVE_UP)
 
 
 async def _read(handler: Any, method: str, context: Context) -> Any:

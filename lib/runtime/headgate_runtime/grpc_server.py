@@ -18,6 +18,7 @@ from headgate_runtime.access.call import Call, Metadata, admitted_call, refused_
 from headgate_runtime.access.control import AccessControl
 from headgate_runtime.access.identity import CLUSTER, Credentials, Identity
 from headgate_runtime.access.methods import HEALTH, method_access
+from headgate_runtime.caller_rates import LONGEST_WAIT_S, CallerRates
 from headgate_runtime.cancelling import is_cancelled
 from headgate_runtime.certificates import check_certificates
 from headgate_runtime.door import Context, Door, Serve
@@ -28,7 +29,6 @@ from headgate_runtime.health import Health
 from headgate_runtime.limits import PROBES, DoorLimits, server_options
 from headgate_runtime.listening import listen
 from headgate_runtime.peers import FORWARDED_METHODS, PeerRule, certificate_rule, is_coordinator, peer_of, peer_rule
-from headgate_runtime.refusal_rates import LONGEST_REFUSAL_S, RefusalRates
 from headgate_runtime.requests import RequestReader
 from headgate_runtime.running_calls import RunningCalls
 from headgate_runtime.settings import ServiceSettings
@@ -88,7 +88,8 @@ class Server:
         self._clock = clock
         self.access = AccessControl(settings, clock)
         self._audit = audit_log(settings.audit_log if settings.access else NONE, clock)
-        refusals = RefusalRates(clock, settings.refusals, settings.refusals, LONGEST_REFUSAL_S)
+        refusals = self.refusals = CallerRates(clock, settings.refusals, settings.refusals, LONGEST_WAIT_S)
+        """Also for streams, which refuse in answers of theirs."""
         door, self.requests = Door(limits, _sharer, _running, refusals), RequestReader(clock)
         self.budget = door.budget
         self._forwarder = Forwarder(settings, route, _metadata)

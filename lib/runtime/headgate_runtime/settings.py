@@ -52,8 +52,8 @@ class ServiceSettings(BaseSettings):
         default=50,
         gt=0,
         description="how many calls of one principal are refused a second by one process before it slows them down. Of creations "
-        "of tables a tenth as many; more are CODE_OVERLOADED. Higher: each refusal takes up to 1 ms of the event loop from all "
-        "callers, that of a creation up to 30 ms of the process",
+        "of tables a tenth as many; more are CODE_OVERLOADED. Of opens at a writer twice as many, refused or not. Higher: each "
+        "refusal takes up to 1 ms of the event loop from all callers, that of a creation up to 30 ms of the process",
     )
     jwt_issuer: str = Field(
         default="",

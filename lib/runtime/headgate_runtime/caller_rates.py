@@ -1,19 +1,20 @@
-"""How often a caller is refused: a refusal costs the server work, and a flood of them would cost it all its time."""
+"""How often a caller does what costs the server work, as being refused does: a flood of it would cost it all its time."""
 
 from typing import Final
 
+from headgate_proto.api.v1 import errors_pb2
 from headgate_runtime.debt import Debt
 from headgate_runtime.world import Clock
 
-LONGEST_REFUSAL_S: Final = 2.0
+LONGEST_WAIT_S: Final = 2.0
 """Longer than a program that calls again at once needs to cost little, shorter than its deadline."""
 _KEPT: Final = 256
 """Callers that are remembered without a look at who has paid."""
 
 
-class RefusalRates:
-    """``at_once`` refusals of a caller are free, then so many ``per_second``. No caller waits longer than ``longest_s`` seconds:
-    what is refused meanwhile is not counted.
+class CallerRates:
+    """``at_once`` times are free to a caller, then so many ``per_second``. No caller waits longer than ``longest_s`` seconds:
+    what comes meanwhile is not counted.
     """
 
     def __init__(self, clock: Clock, at_once: float, per_second: float, longest_s: float) -> None:
@@ -27,7 +28,7 @@ class RefusalRates:
         return len(self._debts)
 
     def count(self, caller: str) -> None:
-        """One more call of this caller was refused."""
+        """This caller did it once more."""
         now = self._clock.monotonic()
         if len(self._debts) >= _KEPT:
             self._debts = {name: debt for name, debt in self._debts.items() if debt.delay(self._rate, now) > 0}
@@ -35,14 +36,28 @@ class RefusalRates:
             self._debts.setdefault(caller, Debt(now)).take(1, self._rate, now)
 
     def delay(self, caller: str) -> float:
-        """Seconds until it is the caller's turn to be refused again; 0: now."""
+        """Seconds until it is the caller's turn again; 0: now."""
         if caller not in self._debts:
             return 0.0
         owed_s = self._debts[caller].delay(self._rate, self._clock.monotonic())
         return min(self._longest_s, max(0.0, owed_s - self._free_s))
 
     async def wait(self, caller: str) -> None:
-        """Counts a refusal, and returns when it is its turn."""
+        """Counts one, and returns when it is its turn."""
         self.count(caller)
+        await self.wait_for_turn(caller)
+
+    async def wait_if_at_fault(self, caller: str, refusal: errors_pb2.Error) -> None:
+        """The same, if the caller is to blame for the refusal."""
+        if _is_callers_fault(refusal):
+            await self.wait(caller)
+
+    async def wait_for_turn(self, caller: str) -> None:
+        """Counts nothing, and returns when the caller owes nothing."""
         if (delay := self.delay(caller)) > 0:
             await self._clock.sleep(delay)
+
+
+def _is_callers_fault(refusal: errors_pb2.Error) -> bool:
+    """Whether it would be the same on a healthy cluster, so that to wait for it delays nothing."""
+    return refusal.code == errors_pb2.CODE_OVERLOADED or refusal.action in (errors_pb2.ACTION_FIX_CALL, errors_pb2.ACTION_GIVE_UP)
