@@ -5,7 +5,7 @@ from typing import Literal
 
 import pyarrow as pa
 
-from headgate.entries import EncodedRows, Piece
+from headgate.entries import Content, EncodedRows, Piece
 from headgate.errors import InvalidArgumentError, TooLargeError
 from headgate.partitions import cut_at_partitions
 from headgate.rows import RowFormat
@@ -80,7 +80,7 @@ class Encoder:
             )
         return encoded
 
-    def merge(self, contents: Sequence[bytes], schema: pa.Schema) -> bytes:
+    def merge(self, contents: Sequence[Content], schema: pa.Schema) -> Content:
         """Merges several record batch messages into one."""
         if len(contents) == 1:
             return contents[0]
@@ -106,7 +106,8 @@ class Encoder:
             # A server refuses more as a decompression bomb.
             if size <= compressed.size * COMPRESSION_RATIO:
                 plain = compressed
-        return EncodedRows(batch.num_rows, size, plain.to_pybytes(), size < SMALL_BYTES, partitions)
+        small = size < SMALL_BYTES
+        return EncodedRows(batch.num_rows, size, plain.to_pybytes() if small else plain, small, partitions)
 
 
 def encode_call(encoder: Encoder, row_format: RowFormat, rows: object, offset: int | None) -> Iterable[EncodedRows]:
@@ -117,7 +118,7 @@ def encode_call(encoder: Encoder, row_format: RowFormat, rows: object, offset: i
     return [encoder.encode_as_one(batches, row_format.schema, row_format.most_rows, row_format.partition_by)]
 
 
-def decoded(content: bytes, schema: pa.Schema) -> pa.RecordBatch:
+def decoded(content: Content, schema: pa.Schema) -> pa.RecordBatch:
     """The rows of a record batch message."""
     return pa.ipc.read_record_batch(pa.py_buffer(content), schema)
 

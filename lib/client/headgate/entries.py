@@ -3,10 +3,15 @@
 import enum
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
+
+import pyarrow as pa
 
 from headgate.rows import RowFormat
 from headgate_proto.api.v1 import errors_pb2 as wire
+
+Content: TypeAlias = "bytes | pa.Buffer"
+"""A record batch message. Large ones stay in the memory in which Arrow has made them."""
 
 
 class EncodedRows(NamedTuple):
@@ -17,7 +22,7 @@ class EncodedRows(NamedTuple):
 
     rows: int
     size: int
-    content: bytes
+    content: Content
     mergeable: bool
     partitions: int = 0
 
@@ -30,7 +35,7 @@ class Piece(NamedTuple):
 
     offset: int
     size: int
-    content: bytes
+    content: Content
     calls: Sequence[int] = ()
 
 

@@ -1,7 +1,8 @@
 """One stream of a channel, from `open` to its end: sends the channel's messages and applies the writer's answers."""
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, assert_never
 
 import grpc
 from grpc import aio
@@ -15,13 +16,16 @@ from headgate.shared_channel import SharedChannel, closed_error
 from headgate.system import Clock
 from headgate.transport import Failure, Transport, check_version, failure_of, failure_of_status
 from headgate_proto.api.v1 import errors_pb2 as wire
-from headgate_proto.api.v1 import ingest_pb2, ingest_pb2_grpc
+from headgate_proto.api.v1 import ingest_pb2
 from headgate_proto.handshake import by_key
-from headgate_proto.parts import messages_of
 from headgate_proto.ranges import OutOfRangeError, check_ranges
+from headgate_proto.serialized import inside, requests_of, with_bytes
 
 if TYPE_CHECKING:
-    Call = aio.StreamStreamCall[ingest_pb2.AppendRequest, ingest_pb2.AppendResponse]
+    Call = aio.StreamStreamCall[bytes, ingest_pb2.AppendResponse]
+    """Its requests are serialized ones."""
+
+_APPEND = "/headgate.api.v1.IngestService/Append"
 
 _SILENCE_SECONDS = 3.0
 """How long sent rows may stay without an answer before the coordinators are asked whether the writer is still there."""
@@ -53,8 +57,10 @@ class Stream:
     async def run(self) -> Failure:
         """Runs the stream and returns why it ended. Cancelling it ends the stream."""
         with self._transport.link(self._address, streams=1) as link:
-            stub: ingest_pb2_grpc.IngestServiceAsyncStub = ingest_pb2_grpc.IngestServiceStub(link.channel)
-            call = stub.Append(metadata=link.metadata)
+            append: aio.StreamStreamMultiCallable[bytes, ingest_pb2.AppendResponse] = link.channel.stream_stream(
+                _APPEND, response_deserializer=ingest_pb2.AppendResponse.FromString
+            )
+            call = append(metadata=link.metadata)
             try:
                 async with asyncio.TaskGroup() as tasks:
                     receiver = tasks.create_task(self._receive(call, link.has_tls))
@@ -78,35 +84,35 @@ class Stream:
             table=channel.table, channel=channel.name, incarnation=channel.state.incarnation, table_uuid=channel.uuid
         )
         try:
-            await call.write(ingest_pb2.AppendRequest(open=opening))
+            await call.write(ingest_pb2.AppendRequest(open=opening).SerializeToString())
             while True:
                 message = await channel.next_message()
                 if isinstance(message, Pause):
                     await self._clock.sleep(message.seconds)
                 else:
-                    for part in messages_of(self._request(message)):
-                        await call.write(part)
+                    for request in self._requests(message):
+                        await call.write(request)
         except (aio.AioRpcError, asyncio.InvalidStateError):
             return
 
-    def _request(self, message: Entry | Control) -> ingest_pb2.AppendRequest:
-        if message is Control.FLUSH:
-            return ingest_pb2.AppendRequest(flush=ingest_pb2.Flush())
-        if message is Control.CLOSE:
-            return ingest_pb2.AppendRequest(close=ingest_pb2.CloseChannel())
-        row_format = message.row_format
-        if row_format is None:
-            return ingest_pb2.AppendRequest(skip=ingest_pb2.Skip(after=message.after, offset=message.offset))
+    def _requests(self, message: Entry | Control) -> Iterator[bytes]:
+        """What to send for it, serialized."""
+        row_format = None if isinstance(message, Control) else message.row_format
+        if row_format is None or isinstance(message, Control):
+            yield _without_rows(message).SerializeToString()
+            return
         batch = ingest_pb2.Batch(
             after=message.after,
             offset=message.offset,
             operation=row_format.operation,
             operation_column=row_format.operation_column,
             schema=b"" if row_format.schema_message == self._schema else row_format.schema_message,
-            rows=self._channel.encoder.merge([piece.content for piece in message.pieces], row_format.schema),
         )
+        rows = self._channel.encoder.merge([piece.content for piece in message.pieces], row_format.schema)
         self._schema = row_format.schema_message
-        return ingest_pb2.AppendRequest(batch=batch)
+        pieces = with_bytes(batch, ingest_pb2.Batch.ROWS_FIELD_NUMBER, memoryview(rows))
+        request = ingest_pb2.AppendRequest
+        yield from requests_of(inside(request.BATCH_FIELD_NUMBER, pieces), request.PART_FIELD_NUMBER)
 
     # --- in ---
 
@@ -205,3 +211,16 @@ class Stream:
             if self._writer not in writers:
                 gone = UnavailableError(f"{self._writer} is silent and no longer a writer", fix="The SDK tries another writer.")
                 return Failure(gone, wire.ACTION_RESUME)
+
+
+def _without_rows(message: Entry | Control) -> ingest_pb2.AppendRequest:
+    """The request for a skip or a control."""
+    match message:
+        case Control.FLUSH:
+            return ingest_pb2.AppendRequest(flush=ingest_pb2.Flush())
+        case Control.CLOSE:
+            return ingest_pb2.AppendRequest(close=ingest_pb2.CloseChannel())
+        case Entry():
+            return ingest_pb2.AppendRequest(skip=ingest_pb2.Skip(after=message.after, offset=message.offset))
+        case _:
+            assert_never(message)
