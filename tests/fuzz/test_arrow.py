@@ -44,7 +44,7 @@ def test_a_drawn_batch_is_read_or_refused_in_words() -> None:
     for seed in range(SEEDS):
         batch = ingest_pb2.Batch(rows=draw_batch(Random(seed), ROWS), operation=ingest_pb2.OPERATION_UPSERT)
         try:
-            admitted = Admission(Limits()).decode(batch, SCHEMA)
+            admitted = Admission(Limits()).decode(batch, batch.rows, SCHEMA)
             outcomes["right" if admitted.rows.equals(pa.Table.from_batches([ROWS])) else "read"] += 1
         except RpcError as refused:
             outcomes[errors_pb2.Code.Name(refused.error.code)] += 1

@@ -46,7 +46,7 @@ def batch(
 
 def admit(message: ingest_pb2.Batch, admission: Admission, schema: pa.Schema | None = None) -> Admitted:
     """As a stream does it. ``schema``: of the batches before, for one that brings none. Raises RpcError."""
-    return admission.decode(message, admission.schema(message.schema) if message.schema else schema)
+    return admission.decode(message, message.rows, admission.schema(message.schema) if message.schema else schema)
 
 
 def upserts(rows: pa.Table) -> Admitted:

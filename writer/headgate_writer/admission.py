@@ -54,16 +54,18 @@ class Admission:
         except (pa.ArrowException, OSError) as error:
             corrupt(f"the schema cannot be read ({_first_line(error)})")
 
-    def decode(self, batch: ingest_pb2.Batch, schema: pa.Schema | None) -> Admitted:
-        """Decodes one batch. ``schema``: of the stream's last schema message, this batch's own included; None before any."""
+    def decode(self, batch: ingest_pb2.Batch, rows: bytes, schema: pa.Schema | None) -> Admitted:
+        """Decodes one batch. ``rows``: the batch's, of which protobuf makes a copy for everybody who asks. ``schema``: of the
+        stream's last schema message, this batch's own included; None before any.
+        """
         if schema is None:
             refuse(errors_pb2.CODE_SCHEMA, "the stream's first batch has no schema", "Send the schema with the first batch.")
-        rows, nbytes = self._read(batch.rows, schema)
+        read, nbytes = self._read(rows, schema)
         operations = None
         if batch.operation == ingest_pb2.OPERATION_MIXED:
-            rows, operations = _without_column(rows, batch.operation_column)
-        table = pa.Table.from_batches([rows])
-        return Admitted(table, _deletes(batch.operation, operations, rows.num_rows), nbytes)
+            read, operations = _without_column(read, batch.operation_column)
+        table = pa.Table.from_batches([read])
+        return Admitted(table, _deletes(batch.operation, operations, read.num_rows), nbytes)
 
     def _read(self, message: bytes, schema: pa.Schema) -> tuple[pa.RecordBatch, int]:
         """The rows, and their bytes: as declared, which is all that they take. To ask Arrow costs more than to read them."""

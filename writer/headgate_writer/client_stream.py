@@ -152,15 +152,16 @@ class ClientStream:
         """Returns why its bytes are refused; None if they are not."""
         hold = self._hold
         after, offset = batch.after, batch.offset
-        wire_bytes = batch.ByteSize()
+        rows, schema = batch.rows, batch.schema  # once: each access copies them, and to ask for the message's size copies it
+        wire_bytes = len(rows) + len(schema)
         refusal: errors_pb2.Error | None = None
         try:
             # Also from a batch that is not taken: later batches rely on its schema.
-            if schema := batch.schema:
+            if schema:
                 self._schema = await self._read_schema(schema)
             disposition = self._judge(after, offset)
             if disposition is Disposition.TAKE:
-                admitted = await self._decoded(batch, wire_bytes)
+                admitted = await self._decoded(batch, rows)
                 # Meanwhile an earlier batch may have failed, or the table may have been stopped; no batch is taken after that.
                 disposition = self._judge(after, offset)
                 if disposition is Disposition.TAKE:
@@ -189,13 +190,13 @@ class ClientStream:
         async with self._shared.schemas.turn(self._limits.sharer):
             return await asyncio.get_running_loop().run_in_executor(self._shared.cpu, read, message)
 
-    async def _decoded(self, batch: ingest_pb2.Batch, wire_bytes: int) -> Admitted:
-        if wire_bytes <= INLINE_BYTES:
-            return self._admitted(batch)
-        return await asyncio.get_running_loop().run_in_executor(self._shared.cpu, self._admitted, batch)
+    async def _decoded(self, batch: ingest_pb2.Batch, rows: bytes) -> Admitted:
+        if len(rows) <= INLINE_BYTES:
+            return self._admitted(batch, rows)
+        return await asyncio.get_running_loop().run_in_executor(self._shared.cpu, self._admitted, batch, rows)
 
-    def _admitted(self, batch: ingest_pb2.Batch) -> Admitted:
-        admitted = self._shared.admission.decode(batch, self._schema)
+    def _admitted(self, batch: ingest_pb2.Batch, rows: bytes) -> Admitted:
+        admitted = self._shared.admission.decode(batch, rows, self._schema)
         try:
             return self._filling.counted(admitted, self._schema)
         except TooLargeError as error:
