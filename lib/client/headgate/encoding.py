@@ -25,8 +25,8 @@ _FEW_ROWS = 256
 """So few rows are encoded at once, and count as so many partitions: to measure a slice's bytes and to count its partitions takes
 ten times as long."""
 _MEMORY = pa.system_memory_pool()
-"""For messages, which wait until their rows are queryable. Arrow's own allocator gives what is free back to the system, and has it
-cleared again for the next ones: three times the page faults' CPU of the C library's."""
+"""For messages, which wait until their rows are queryable. Arrow's own allocator gives free memory back to the system, which
+clears it again for the next ones: three times the CPU that page faults cost with the C library's."""
 
 
 def _concat_columns(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
