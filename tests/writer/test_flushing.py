@@ -84,11 +84,11 @@ _entries = st.lists(
 
 
 @settings(max_examples=60, deadline=None)
-@given(_entries, st.booleans(), st.sampled_from([1, 100]), st.sampled_from([2_000, 1 << 20]))
+@given(_entries, st.booleans(), st.sampled_from([1, 100]), st.sampled_from([1, 1 << 15]), st.sampled_from([2_000, 1 << 20]))
 def test_of_each_record_the_row_that_readers_would_see_is_written_and_no_other(
-    batches: list[list[Entry]], ordered: bool, few_rows: int, bundle: int
+    batches: list[list[Entry]], ordered: bool, few_rows: int, long_slice: int, bundle: int
 ) -> None:
-    """``few_rows`` and ``bundle`` choose between its ways to sort; none may matter."""
+    """``few_rows``, ``long_slice`` and ``bundle`` choose between its ways to sort; none may matter."""
     definition = TABLE if ordered else replace(TABLE, ordering=None)
     buffer, first = CheckpointBuffer(), 0
     for entries in batches:
@@ -96,6 +96,7 @@ def test_of_each_record_the_row_that_readers_would_see_is_written_and_no_other(
         first += len(entries)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sift, "_FEW_ROWS", few_rows)
+        patch.setattr(sift, "_LONG_SLICE", long_slice)
         patch.setattr(batch_list, "_BUNDLE", bundle)
         changes, rest, beaten = take_apart(buffer.take_portion(np.arange(len(buffer.groups))), definition)
     assert not rest
@@ -131,6 +132,19 @@ def test_rows_of_other_buckets_go_back_in_their_order_and_can_still_be_written(
         notes = [int(note) for note in change.rows["note"].to_pylist() if note is not None]
         assert notes == sorted(notes)
     assert len(written([*early, *late])) == first
+
+
+@pytest.mark.parametrize(("note", "copied"), [("x", True), ("x" * 100_000, False)])
+def test_long_values_of_several_batches_are_not_put_together_once_more(note: str, copied: bool) -> None:
+    buffer = CheckpointBuffer()
+    for turn in range(3):
+        rows = [{"id": f"k{turn} {key}", "part": "p", "ts": key, "note": note} for key in range(60)]
+        buffer.add(routed(rows, TABLE, [False] * 60))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(batch_list, "_SMALL", 1)
+        patch.setattr(batch_list, "_BUNDLE", 1)
+        changes = take_apart(buffer.take_portion(np.arange(len(buffer.groups))), TABLE).changes
+    assert {change.rows["note"].num_chunks for change in changes} == ({1} if copied else {3})
 
 
 def test_each_bucket_gets_one_durable_file_with_the_name_that_everybody_would_give_it(tmp_path: Path) -> None:

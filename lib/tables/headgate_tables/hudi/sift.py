@@ -27,6 +27,9 @@ from headgate_tables.hudi.place import Placed
 _FEW_ROWS: Final = 100
 """Rows of a bucket in a batch from which a slice of them is cheaper than sorting all batches as one."""
 
+_LONG_SLICE: Final = 32 << 10
+"""The same by bytes, for each column: to sort long values as one batch copies them twice more."""
+
 Ints = npt.NDArray[np.int64]
 
 
@@ -101,6 +104,7 @@ def sift(
     del candidates
     pieces: list[BucketedRows] = []
     rest: list[BucketedRows] = []
+    width = _width(batches) if len(batches) > 1 else 0.0
     batches.reverse()
     for each, positions in zip(ranks, chosen, strict=True):
         batch = batches.pop()  # its memory is freed as soon as its rows are copied
@@ -109,7 +113,7 @@ def sift(
         others = np.flatnonzero(each < 0)
         if len(others):
             rest.append(batch if len(others) == len(each) else batch.take(others))
-    return Sifted(_changes(pieces, [groups[code] for code in wanted.tolist()]), rest, beaten)
+    return Sifted(_changes(pieces, [groups[code] for code in wanted.tolist()], width), rest, beaten)
 
 
 def concatenated(batches: Sequence[BucketedRows]) -> BucketedRows:
@@ -178,9 +182,16 @@ def _by_rank(batch: BucketedRows, ranks: Int32s, positions: Ints) -> BucketedRow
     return BucketedRows(taken.rows, taken.keys, taken.deletes, wanted[order])
 
 
-def _changes(pieces: list[BucketedRows], groups: Sequence[tuple[str, int]]) -> list[Changes]:
-    """Each bucket's slices of all pieces, rank by rank."""
-    if len(pieces) > 1 and len(pieces) * 2 * len(groups) * _FEW_ROWS > sum(len(piece.codes) for piece in pieces):
+def _width(batches: Sequence[BucketedRows]) -> float:
+    """Bytes of a row for each of its columns."""
+    rows = sum(len(batch.codes) for batch in batches)
+    return sum(batch.nbytes for batch in batches) / max(1, rows * batches[0].rows.num_columns)
+
+
+def _changes(pieces: list[BucketedRows], groups: Sequence[tuple[str, int]], width: float) -> list[Changes]:
+    """Each bucket's slices of all pieces, rank by rank. ``width``: of the rows (``_width``), if there are several pieces."""
+    rows, slices = sum(len(piece.codes) for piece in pieces), len(pieces) * len(groups)
+    if len(pieces) > 1 and rows < slices * 2 * _FEW_ROWS and rows * width < slices * _LONG_SLICE:
         together = concatenated(pieces)
         pieces = [_by_rank(together, together.codes, np.arange(len(together.codes)))]
     if len(pieces) == 1:
@@ -194,9 +205,9 @@ def _changes(pieces: list[BucketedRows], groups: Sequence[tuple[str, int]]) -> l
             for piece, bound in zip(pieces, bounds, strict=True)
             if bound[rank] < bound[rank + 1]
         ]
-        rows = pa.concat_tables([part.rows for part in parts])
+        table = pa.concat_tables([part.rows for part in parts])
         keys, deletes = pa.chunked_array([part.keys for part in parts]), pa.chunked_array([part.deletes for part in parts])
-        found.append(Changes(partition, bucket, rows, keys, deletes))
+        found.append(Changes(partition, bucket, table, keys, deletes))
     return found
 
 
