@@ -3,11 +3,13 @@
 import datetime as dt
 from decimal import Decimal
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from headgate_tables.hudi.log.parquet_rows import SMALL_ROWS, ParquetLayout, encode, leaves
+from headgate_tables.hudi.log import parquet_rows
+from headgate_tables.hudi.log.parquet_rows import SMALL_ROWS, ParquetLayout, encode, leaves, write_batch
 from headgate_tables.hudi.log.reader import open_parquet
 from headgate_tables.hudi.schema.canonical import table_schema
 from headgate_tables.hudi.schema.meta_columns import FILE_NAME, META_COLUMNS, RECORD_KEY, attach_meta, sequence_numbers, with_meta
@@ -126,6 +128,38 @@ def test_a_layout_learnt_from_a_small_file_is_learnt_again_from_a_larger_one() -
     assert "RLE_DICTIONARY" in column_chunk(encode(stored(constant), layout), "c").encodings
     varied = pa.table({"c": pa.array([f"value {n}" for n in range(2000)])})
     assert "RLE_DICTIONARY" not in column_chunk(encode(stored(varied), layout), "c").encodings
+
+
+def texts(rows: int, width: int) -> pa.Table:
+    """Of hexadecimal digits, which zstd makes half as large."""
+    digits = np.random.default_rng(1).bytes(rows * width // 2).hex()
+    return pa.table({"text": [digits[at * width : (at + 1) * width] for at in range(rows)]})
+
+
+def test_a_megabyte_of_long_texts_is_compressed_however_few_they_are() -> None:
+    rows = stored(texts(SMALL_ROWS + 50, 10_000))
+    assert column_chunk(encode(rows, ParquetLayout()), "text").compression == "ZSTD"
+    short = stored(texts(511, 1_000).slice(0, 500))
+    assert column_chunk(encode(short, ParquetLayout()), "text").compression == "SNAPPY"
+    few = stored(texts(SMALL_ROWS - 1, 20_000))
+    assert column_chunk(encode(few, ParquetLayout()), "text").compression == "SNAPPY"
+
+
+def test_a_layout_is_learnt_from_four_megabytes_and_from_no_more_of_them_ever_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    learnt: list[int] = []
+    learn = parquet_rows._learn
+    monkeypatch.setattr(parquet_rows, "_learn", lambda sample: learnt.append(sample.num_rows) or learn(sample))
+    layout = ParquetLayout()
+    for rows in (100, 200, 600, 1_200):
+        encode(stored(texts(rows, 12_000)), layout)
+    assert learnt[:2] == [100, 200]
+    assert 300 < learnt[2] < 360
+    assert len(learnt) == 3
+
+
+def test_pages_of_rows_that_fit_into_one_are_not_cut_and_of_others_they_are() -> None:
+    assert write_batch(texts(300, 10_000)) == write_batch(texts(300, 10)) == 16_384
+    assert 400 < write_batch(texts(1_000, 10_000)) < 420
 
 
 def test_a_changed_schema_is_learnt_anew() -> None:

@@ -23,6 +23,10 @@ SMALL_ROWS = 64
 """Below this a file is mostly footer: a zstd context costs 15 us per column, more than its rows do."""
 _SAMPLE_ROWS = 4096
 _ENOUGH_ROWS = 512
+_SAMPLE_BYTES = 4 * 1024 * 1024
+_ENOUGH_BYTES = 1024 * 1024
+"""The same of rows so long that few of them say what zstd would gain; a file of 300 rows of 10 kB has as much to lose as one of
+10,000 rows."""
 _LOW_CARDINALITY = 16
 """A column is low-cardinality when the sample holds at least this many rows per distinct value."""
 _WIDE_RANGE = 1 << 20
@@ -49,8 +53,8 @@ class ParquetLayout:
     """How one table's columns are stored; learnt from its rows, kept as long as the process.
 
     ``stats``: columns besides the record key that get min and max, for readers to prune by. Learns from the first file with
-    ``_ENOUGH_ROWS``, and from any later one with a sample twice as large, up to ``_SAMPLE_ROWS``; smaller files are
-    stored plainly. Threads may share it: what was learnt is replaced as a whole.
+    ``_ENOUGH_ROWS`` or ``_ENOUGH_BYTES``, and from any later one with a sample twice as large, up to ``_SAMPLE_ROWS`` or
+    ``_SAMPLE_BYTES``; smaller files are stored plainly. Threads may share it: what was learnt is replaced as a whole.
     """
 
     def __init__(self, stats: Collection[str] = ()) -> None:
@@ -75,9 +79,11 @@ class ParquetLayout:
         offered = min(rows.num_rows, _SAMPLE_ROWS)
         known = self._learnt
         if known is None or offered >= 2 * known[0] or not _same_leaves(known[1], rows.schema):
-            if offered < _ENOUGH_ROWS:
+            if offered < _ENOUGH_ROWS and not _has_enough_bytes(rows):
                 return None
-            known = self._learnt = (offered, rows.schema, dict(_learn(rows.slice(0, offered))))
+            fitting = max(SMALL_ROWS, _SAMPLE_BYTES * rows.num_rows // max(1, rows.nbytes))
+            sampled = rows.slice(0, min(offered, fitting))
+            known = self._learnt = (offered if offered <= fitting else _SAMPLE_ROWS, rows.schema, dict(_learn(sampled)))
         return known[2] if rows.num_rows >= SMALL_ROWS else None
 
 
@@ -99,8 +105,15 @@ def encode(rows: pa.Table, layout: ParquetLayout) -> pa.Buffer:
 
 def write_batch(rows: pa.Table) -> int:
     """Number of rows that Arrow encodes at a time, and so the fewest in a page."""
+    if rows.get_total_buffer_size() <= _PAGE_BYTES:
+        return _WRITE_BATCH  # to ask for the bytes of these rows, of buffers that they share, takes 20 times as long
     width = rows.nbytes / max(1, rows.num_rows)
     return max(1, min(_WRITE_BATCH, int(_PAGE_BYTES / max(1.0, width))))
+
+
+def _has_enough_bytes(rows: pa.Table) -> bool:
+    """The buffers are asked first, as of most small files they say enough: rows of others share theirs."""
+    return rows.num_rows >= SMALL_ROWS and rows.get_total_buffer_size() >= _ENOUGH_BYTES and rows.nbytes >= _ENOUGH_BYTES
 
 
 def _learn(sample: pa.Table) -> Iterator[tuple[str, _Column]]:
