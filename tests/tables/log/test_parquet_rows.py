@@ -162,6 +162,15 @@ def test_pages_of_rows_that_fit_into_one_are_not_cut_and_of_others_they_are() ->
     assert 400 < write_batch(texts(1_000, 10_000)) < 420
 
 
+@pytest.mark.parametrize("pieces", [2, 30])
+def test_pages_are_as_long_whatever_pieces_the_rows_are_in(pieces: int) -> None:
+    whole = events(9_000).append_column("null", pa.nulls(9_000)).combine_chunks()
+    whole = whole.append_column("text", texts(9_000, 1_000)["text"].combine_chunks())
+    step = whole.num_rows // pieces
+    cut = pa.concat_tables([whole.slice(at, step) for at in range(0, whole.num_rows, step)])
+    assert abs(write_batch(cut) - write_batch(whole)) <= 0.02 * write_batch(whole) < 100
+
+
 def test_a_changed_schema_is_learnt_anew() -> None:
     layout = ParquetLayout()
     encode(stored(events(5000)), layout)
