@@ -115,12 +115,14 @@ def write_batch(rows: pa.Table) -> int:
 def _nbytes(column: ChunkedArray) -> int:
     """Arrow bytes, without the validity of a column of many chunks: Arrow takes 6 us to count those of each chunk."""
     kind = column.type
+    nbytes: int
     if column.num_chunks > _FEW_CHUNKS and pat.is_primitive(kind):
-        return len(column) * kind.bit_width // 8
-    if column.num_chunks > _FEW_CHUNKS and _is_text(kind):
-        content: int | None = pc.sum(pc.binary_length(column)).as_py()
-        return 4 * len(column) + (content or 0)
-    return column.nbytes
+        nbytes = len(column) * kind.bit_width // 8
+    elif column.num_chunks > _FEW_CHUNKS and _is_text(kind):
+        nbytes = 4 * len(column) + (pc.sum(pc.binary_length(column)).as_py() or 0)
+    else:
+        nbytes = column.nbytes
+    return nbytes
 
 
 def _has_enough_bytes(rows: pa.Table) -> bool:
