@@ -85,12 +85,12 @@ def shapes(figures: Figures, rounds: int) -> None:
     figures.note(SECTION, f"{PYARROW}: pyarrow.parquet.write_table with its defaults, no keys, no server, nothing durable.")
     for _ in range(rounds):
         for name, shape in SHAPES.items():
-            feed = _prepare(shape)
+            feed = prepare(shape)
             for who, rate in ((OURS, _through_cluster(feed)), (PYARROW, run_child(f"{__name__}:rate_of_pyarrow", feed=feed))):
                 figures.add(SECTION, name, "rows/CPU-s", who, rate, more_is_better=True)
 
 
-def _prepare(shape: Shape) -> str:
+def prepare(shape: Shape) -> str:
     """Path of the feed, an Arrow file, in batches as a client sends them."""
     count = WARM_UP + _BATCHES
     return kept(f"{shape.values.__name__.strip('_')}-{count}x{shape.batch_rows}", _batches(shape, count), __file__)

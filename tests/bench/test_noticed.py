@@ -2,6 +2,8 @@
 
 import time
 
+import pytest
+
 from bench.attacks.noticed import Calls, p99, p99_returned
 
 
@@ -35,6 +37,7 @@ async def test_latency_is_back_with_the_first_second_in_which_calls_are_as_fast_
     assert await p99_returned(calls((ended, ended + 6, quick)), 2 * quick, ended) == 0.0
 
 
+@pytest.mark.slow
 async def test_latency_that_does_not_come_back_is_given_up_after_a_minute() -> None:
     ended = time.monotonic() - 100
     assert 59 < await p99_returned(calls((ended, ended + 70, 0.05)), 0.002, ended) < 61

@@ -89,6 +89,7 @@ def test_a_load_that_was_killed_goes_on_where_it_was(headgate: Any, cluster: Dev
     assert headgate("table", "scan", "resumed", "--count")[1] == [{"rows": ROWS}]
 
 
+@pytest.mark.slow
 def test_a_dry_run_shows_columns_and_rows_and_makes_nothing(headgate: Any, orders: Path) -> None:
     command = ("load", str(orders), "--table", "planned", "--create", "--key", "id")
     code, said, _ = headgate(*command, "--dry-run")
@@ -101,6 +102,7 @@ def test_a_dry_run_shows_columns_and_rows_and_makes_nothing(headgate: Any, order
     assert headgate(*command, "--dry-run")[1][-1]["exists"] is True
 
 
+@pytest.mark.slow
 def test_a_file_that_was_edited_is_loaded_again_and_one_that_is_the_same_is_not(headgate: Any, orders: Path) -> None:
     command = ("load", str(orders), "--table", "edited", "--create", "--key", "id")
     headgate(*command)
@@ -191,6 +193,7 @@ def test_nothing_to_load_is_no_success_in_green(headgate: Any, orders: Path, cap
     assert "nothing to load: its 1,000 rows were loaded before. To load it once more: --again" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_file_that_changes_while_it_is_loaded_is_an_error(headgate: Any, orders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     flush = headgate_sdk.Channel.flush
 
@@ -231,6 +234,7 @@ def test_columns_whose_names_no_table_has_are_loaded_under_others(headgate: Any,
     assert headgate(*command, "--rename", "x")[0] == ExitCode.USAGE
 
 
+@pytest.mark.slow
 def test_rows_that_were_rejected_are_loaded_after_mending(headgate: Any, orders: Path) -> None:
     lines = orders.read_text().splitlines(keepends=True)
     lines[3], lines[500] = "2,2026-01-03,much\n", "499,2026-01-02\n"
@@ -302,6 +306,7 @@ def test_what_the_cluster_refuses_is_the_callers_to_fix(arguments: list[str], ki
     assert (code, errors[0]["error"]["kind"]) == (ExitCode.FIX_CALL, kind)
 
 
+@pytest.mark.slow
 def test_a_file_that_does_not_fit_the_table_is_refused_with_the_column(headgate: Any, orders: Path, tmp_path: Path) -> None:
     headgate("load", str(orders), "--table", "strict", "--create", "--key", "id")
     other = tmp_path / "other.csv"
@@ -327,6 +332,7 @@ def test_columns_that_a_file_lacks_are_named_and_null(headgate: Any, orders: Pat
     assert not [line for line in lines if line["event"] == "lacking"]
 
 
+@pytest.mark.slow
 def test_compactors_do_what_an_operator_asks_the_owner_for(headgate: Any, orders: Path) -> None:
     headgate("load", str(orders), "--table", "compacted", "--create", "--key", "id", "--buckets", "2")
     code, (planned,), _ = headgate("compact", "compacted", "--plan-only")
@@ -366,6 +372,7 @@ def test_a_table_of_the_cluster_goes_back_to_a_savepoint(headgate: Any, orders: 
     assert headgate("savepoint", "back", "--remove", saved["instant"])[1][0]["savepoints"] == []
 
 
+@pytest.mark.slow
 def test_the_services_of_a_table_of_the_cluster_are_set_and_run_by_name(headgate: Any, orders: Path) -> None:
     headgate("load", str(orders), "--table", "served", "--create", "--key", "id")
     code, (setting,), _ = headgate("configure", "served", "hoodie.clean.commits.retained=7")
@@ -410,6 +417,7 @@ def test_no_secret_is_in_a_list_of_processes_a_log_or_an_answer(headgate: Any, c
     ]
 
 
+@pytest.mark.slow
 def test_nobody_gets_in_without_the_profile(headgate: Any, cluster: DevCluster, tmp_path: Path, monkeypatch: Any) -> None:
     """As another user, who knows the address alone; with the files that the profile stands for it works."""
     state = Path(os.environ["XDG_STATE_HOME"]) / "headgate/dev" / str(cluster.port)

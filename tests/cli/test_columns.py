@@ -89,6 +89,7 @@ def test_a_note_about_many_columns_stays_short() -> None:
     assert left_out_note(names, 500, "See --vertical.", 100) == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [["access", "list", "--access"], ["access", "list", "--json", "--access"]], ids=" ".join)
 def test_a_reader_that_has_enough_of_a_table_is_no_error(arguments: list[str], tmp_path: Path) -> None:
     file = write_access(tmp_path / "access.toml", {"secret": "ann"})

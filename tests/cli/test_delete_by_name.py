@@ -66,6 +66,7 @@ def test_rows_are_counted_and_deleted_through_a_channel(headgate: Any, table: sd
     assert (code, done["rows"], done["channel"]) == (ExitCode.OK, 0, "")
 
 
+@pytest.mark.slow
 def test_rows_that_came_meanwhile_are_told_with_an_exit_code_of_their_own(
     table: sdk.Table, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -97,6 +98,7 @@ def test_the_question_says_that_the_later_write_wins(
     assert len(left(table)) == 100
 
 
+@pytest.mark.slow
 def test_after_the_commands_of_the_page_no_file_has_the_bytes(table: sdk.Table) -> None:
     """While rows come, as the page says: without a newer commit nothing has replaced what the compaction did."""
     name, folder = table.info.name, folder_of(table)

@@ -49,6 +49,7 @@ def test_help_and_mistakes_import_no_heavy_package(arguments: list[str]) -> None
     assert _loaded_by(*arguments) <= {"google.protobuf"}
 
 
+@pytest.mark.slow
 def test_help_of_a_command_imports_what_that_command_needs_alone() -> None:
     assert not _loaded_by("dev", "--help") & {"grpc", "pandas", "pyarrow", "pyspark"}
     assert not _loaded_by("table", "scan", "--help") & {"grpc", "pandas", "pyspark"}

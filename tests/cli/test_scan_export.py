@@ -134,6 +134,7 @@ def test_json_says_the_same_of_a_value_beside_a_binary_one() -> None:
     assert rows[0]["at"] == "2026-01-02T03:04:05.000600+00:00"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["parquet", "arrow"])
 def test_stdout_takes_binary_forms(kind: str, table: str) -> None:
     done = headgate("table", "scan", table, "--output", "-", "--format", kind)

@@ -156,6 +156,7 @@ async def test_a_process_gets_its_arguments_and_variables_and_a_session_of_its_o
     assert told[4] == "__main__"
 
 
+@pytest.mark.slow
 async def test_processes_whose_fork_server_is_killed_end_and_are_started_again(forking: ForkingStarter, tmp_path: Path) -> None:
     async with running(forking, [[spec("writer-1", "serves"), spec("writer-2", "ignores_sigterm")]], tmp_path, 0.5) as events:
         before = [await events.first("serving", name) for name in ("writer-1", "writer-2")]

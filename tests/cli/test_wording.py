@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from headgate_cli.wording import for_command_line
 
 ROOT = Path(__file__).parents[2]
@@ -43,6 +45,7 @@ def python_left(shown: str) -> list[str]:
     return [found for found in PYTHON.findall(python) if not found.startswith(PROGRAMS_ONLY)]
 
 
+@pytest.mark.slow
 def test_every_error_of_a_library_speaks_of_options() -> None:
     spoken_in_python = [text for text in set(said()) if PYTHON.search(text)]
     assert len(spoken_in_python) > 30

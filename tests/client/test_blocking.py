@@ -163,6 +163,7 @@ def start(cluster: Cluster, body: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_cleanly(cluster: Cluster) -> None:
     cluster.knobs.hold_checkpoints = True
     body = """
@@ -180,6 +181,7 @@ def test_ctrl_c_leaves_cleanly(cluster: Cluster) -> None:
     assert (out, problems, program.returncode) == ("left\n", "", 0)
 
 
+@pytest.mark.slow
 def test_a_program_that_forgets_to_close_ends_all_the_same(cluster: Cluster) -> None:
     body = """
         ch = table.channel("c")

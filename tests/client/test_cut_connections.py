@@ -13,6 +13,7 @@ from support.scripted_service import scripted_cluster
 SCHEMA = pa.schema([("id", pa.int64()), ("note", pa.string())])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 async def test_every_row_arrives_once_and_in_order_whatever_is_cut(seed: int) -> None:
     dice = random.Random(seed)

@@ -75,6 +75,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> type[Meanwhile]:
     return Meanwhile
 
 
+@pytest.mark.slow
 def test_what_matches_is_deleted_when_the_call_returns(hg: headgate.Headgate) -> None:
     rows = [row(number, state=None if number % 7 == 0 else "ab"[number % 2]) for number in range(1000)]
     table = made(hg, "plain", rows)

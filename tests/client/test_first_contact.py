@@ -48,15 +48,18 @@ async def refusal(address: str, **options: object) -> str:
     return str(refused.value)
 
 
+@pytest.mark.slow
 async def test_nobody_listens() -> None:
     assert await refusal(NOBODY) == f"{NOBODY}: nothing listens there. Check the port, and that the coordinator runs."
 
 
+@pytest.mark.slow
 async def test_each_of_several_addresses_is_named() -> None:
     said = await refusal(f"{NOBODY},127.0.0.1:2")
     assert said.startswith(f"{NOBODY}: nothing listens there; 127.0.0.1:2: nothing listens there. Check")
 
 
+@pytest.mark.slow
 async def test_another_program_listens() -> None:
     async with other_program(b"HTTP/1.1 400 Bad Request\r\n\r\n") as address:
         assert (

@@ -79,6 +79,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[headgate.Headg
         yield hg
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SOURCES)
 def test_a_table_made_from_rows_takes_them_and_other_readers_see_them(
     kind: str, program: headgate.Headgate, tmp_path: Path

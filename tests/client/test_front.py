@@ -49,6 +49,7 @@ async def test_rows_go_to_the_front_address_though_writers_have_others(
     assert cluster.calls[-1][TARGET] in (cluster.listed or [])
 
 
+@pytest.mark.slow
 async def test_without_that_writers_are_called_at_their_own_addresses(cluster: Cluster) -> None:
     front = await add_front(cluster)
     cluster.greeting = (WRITER,)

@@ -25,6 +25,7 @@ def test_handling_an_error_loads_neither_arrow_nor_grpc() -> None:
     assert loaded_by("import headgate\nheadgate.RetryLater, headgate.errors.QuotaError") == []
 
 
+@pytest.mark.slow
 def test_connecting_loads_what_it_needs() -> None:
     assert {"asyncio", "grpc", "pyarrow"} <= set(loaded_by("import headgate\nheadgate.connect"))
 

@@ -54,6 +54,7 @@ def test_a_row_that_fits_into_no_message_is_refused() -> None:
         list(Encoder().encode([texts(10, 8_000_000, 10)]))
 
 
+@pytest.mark.slow
 def test_rows_with_an_own_offset_travel_together_or_not_at_all() -> None:
     cut = Encoder().encode_as_one([noise(2, 1_000_000), noise(2, 1_000_000)], noise(1, 1).schema)
     assert cut.rows == 4

@@ -19,6 +19,7 @@ SOON_S = 10.0
 NOWHERE, HERE = "127.0.0.2", "127.0.0.1"
 
 
+@pytest.mark.slow
 async def test_the_sdk_reaches_a_server_that_came_back_at_another_address() -> None:
     async with server() as port, moving_name(NOWHERE) as name:
         transport = Transport(Shown)
@@ -29,6 +30,7 @@ async def test_the_sdk_reaches_a_server_that_came_back_at_another_address() -> N
         await transport.close()
 
 
+@pytest.mark.slow
 async def test_a_service_reaches_a_server_that_came_back_at_another_address() -> None:
     async with server() as port, moving_name(NOWHERE) as name:
         channel = connect(name.target(port), ServiceSettings())

@@ -33,6 +33,7 @@ def table(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[headgate
         yield table
 
 
+@pytest.mark.slow
 def test_a_restore_takes_the_table_back_to_its_savepoint(table: headgate.Table) -> None:
     saved = table.savepoint("before the mistake")
     assert table.savepoints() == [saved]
@@ -56,6 +57,7 @@ def test_a_savepoint_that_is_not_there_is_an_error_that_says_so(table: headgate.
         table.restore("20200101000000000")
 
 
+@pytest.mark.slow
 def test_a_dropped_table_is_gone_and_its_name_is_free_for_another(cluster: Cluster, table: headgate.Table) -> None:
     assert table.drop(plan_only=True) == headgate.TableDrop(None, "", 1, (planned := table.drop(plan_only=True)).bytes, (), 0)
     done = table.drop()
@@ -84,6 +86,7 @@ def test_settings_are_changed_unset_and_shown(table: headgate.Table) -> None:
     assert table.configure(unset=[name]) == before
 
 
+@pytest.mark.slow
 def test_a_compaction_that_sorts_rewrites_base_files_without_logs_and_does_so_once(table: headgate.Table) -> None:
     table.compact()
     with pytest.raises(headgate.InvalidArgumentError, match="no order to be sorted in"):
@@ -97,12 +100,14 @@ def test_a_compaction_that_sorts_rewrites_base_files_without_logs_and_does_so_on
     assert len(keys_of(table.info.url)) == 10
 
 
+@pytest.mark.slow
 def test_a_compaction_is_over_when_the_call_returns(table: headgate.Table) -> None:
     done = table.compact()
     assert (len(done.plans), done.finished, done.dropped, done.cancelled) == (1, 1, 0, 0)
     assert table.compact().plans == ()
 
 
+@pytest.mark.slow
 def test_channels_say_how_far_their_producers_have_come(table: headgate.Table) -> None:
     began = datetime.datetime.now(datetime.UTC)
     with table.channel("loader-1") as channel:
@@ -133,6 +138,7 @@ def test_the_same_is_there_for_asyncio(cluster: Cluster, table: headgate.Table) 
     assert found == [saved]
 
 
+@pytest.mark.slow
 def test_a_table_gets_columns_and_a_channel_that_was_open_goes_on_without_them(cluster: Cluster, table: headgate.Table) -> None:
     with table.channel("old") as old:
         old.upsert({"id": 20, "note": "before"})
@@ -157,6 +163,7 @@ def test_a_table_gets_columns_and_a_channel_that_was_open_goes_on_without_them(c
         table.alter(widen={"note": int})
 
 
+@pytest.mark.slow
 def test_a_program_that_knows_the_table_of_before_opens_a_channel_with_the_columns_of_now(
     cluster: Cluster, table: headgate.Table
 ) -> None:
@@ -169,6 +176,7 @@ def test_a_program_that_knows_the_table_of_before_opens_a_channel_with_the_colum
     assert [row["gate"] for row in rows if row["id"] == 0] == ["A1"]
 
 
+@pytest.mark.slow
 def test_a_producer_of_the_narrow_type_goes_on_behind_a_widening(cluster: Cluster, request: pytest.FixtureRequest) -> None:
     schema = pa.schema({"id": pa.string(), "n": pa.int32(), "m": pa.int32(), "f": pa.float32(), "d": pa.decimal128(5, 2)})
     row = {"id": "a", "n": 1, "m": 2, "f": 0.5, "d": decimal.Decimal("1.25")}

@@ -76,6 +76,7 @@ def path_of(table: headgate.Table) -> Path:
     return Path(table.info.url.removeprefix("file://"))
 
 
+@pytest.mark.slow
 def test_a_scan_gives_the_rows_that_hudi_rs_reads(orders: headgate.Table) -> None:
     expected = without_meta(read_by_hudi_rs(path_of(orders)))
     assert expected.num_rows == 20
@@ -145,6 +146,7 @@ def test_the_past_and_what_has_changed_since_are_asked_for_by_clock(orders: head
     assert orders.scan(since=now.as_of).to_arrow().num_rows == 0
 
 
+@pytest.mark.slow
 def test_a_scan_stays_as_it_was_while_rows_come(cluster: Cluster) -> None:
     with headgate.connect(cluster.address) as hg:
         table = hg.create_table("growing", [("id", int)], key="id")
@@ -211,6 +213,7 @@ def test_a_file_that_is_gone_is_named_while_rows_are_read(tmp_path: Path) -> Non
             read()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("missing", "line", "extra"),
     [

@@ -285,6 +285,7 @@ def test_a_file_that_is_empty_at_each_look_counts_for_nothing(
     assert "Until then, what was read before counts." in caplog.text
 
 
+@pytest.mark.slow
 def test_a_pair_that_is_replaced_while_it_is_read_counts_as_a_whole(tmp_path: Path) -> None:
     authority, own = Authority(tmp_path / "authority"), Certificate(tmp_path / "me.pem", tmp_path / "me.key")
     issued = [authority.issue(f"{number}", ["me"]) for number in range(300)]

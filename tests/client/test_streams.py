@@ -77,6 +77,7 @@ async def test_a_channel_that_moves_goes_where_it_is_told(cluster: Cluster) -> N
     assert ids(cluster) == [0, 1]
 
 
+@pytest.mark.slow
 async def test_a_rewound_channel_stays_with_its_writer(cluster: Cluster) -> None:
     world = NoPauses(drawn=0.9)
     cluster.knobs.ended = [error(err.CODE_REWOUND)] * 3
@@ -126,6 +127,7 @@ async def test_a_silent_writer_is_left_when_the_cluster_gave_it_up_and_not_befor
     assert ids(cluster) == [0, 1]
 
 
+@pytest.mark.slow
 async def test_a_channel_that_a_writer_never_opens_is_opened_again(cluster: Cluster) -> None:
     world = NoPauses()
     world.look.set()
@@ -143,6 +145,7 @@ async def test_a_server_says_how_long_to_wait(cluster: Cluster) -> None:
     assert world.pauses == [0.7, 0.0]
 
 
+@pytest.mark.slow
 async def test_pauses_double_to_one_second_and_begin_anew_after_progress(cluster: Cluster) -> None:
     world = NoPauses(drawn=0.5)
     cluster.knobs.refuse_open = [error(err.CODE_UNAVAILABLE)] * 6

@@ -17,6 +17,7 @@ from support.cluster import Cluster
 from support.memory import peak_memory, reset_peak_memory
 from support.producer import Producer
 from support.scene import WRITER, rows, scene
+from support.tiers import slow_but
 
 OPTIONS = {"coordinator": ["--checkpoint-min-interval", "50ms", "--writer-timeout", "20s"]}
 """A busy machine loses no writer: a table that is rewound here is a defect."""
@@ -29,7 +30,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield running
 
 
-@pytest.mark.parametrize("case", ALL)
+@pytest.mark.parametrize("case", slow_but(["a column is missing", "a null key", "noise", "a gap"], ALL))
 async def test_a_bad_batch_is_refused_alone(case: str, cluster: Cluster) -> None:
     """Rows in front of it are kept; those behind it wait for its correction, or in the second channel for the skip."""
     bad = ALL[case]

@@ -94,6 +94,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", REFUSED)
 def test_a_refused_batch_stops_its_channel_until_it_is_corrected_or_skipped(
     case: str, cluster: Cluster, table: headgate.Table
@@ -176,6 +177,7 @@ MISFITS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", MISFITS)
 def test_a_call_that_cannot_be_right_takes_nothing_and_the_next_one_goes_on(
     case: str, cluster: Cluster, table: headgate.Table

@@ -115,6 +115,7 @@ def test_a_right_log_passes(workload: Workload, drop: bool) -> None:
     assert report.entries + report.dropped == 2 * LAST
 
 
+@pytest.mark.slow
 @BOTH
 def test_an_unacknowledged_end_may_be_missing_and_an_acknowledged_one_may_not(workload: Workload) -> None:
     entries = [entry for entry in log_of(workload) if entry["rank"] < 4]
@@ -212,6 +213,7 @@ def test_a_ghost_of_an_aborted_checkpoint_is_found(workload: Workload) -> None:
     assert (report.kinds["ghost"], report.kinds["doubled"]) == (1, 1)
 
 
+@pytest.mark.slow
 @BOTH
 def test_what_nobody_sent_is_found(workload: Workload) -> None:
     entries = log_of(workload)
@@ -226,6 +228,7 @@ def test_what_nobody_sent_is_found(workload: Workload) -> None:
         assert check([*entries, entry], workload).kinds["ghost"] >= 1
 
 
+@pytest.mark.slow
 @BOTH
 @pytest.mark.parametrize(
     ("column", "value"), [("part", "p9"), ("ts", 3), ("id", "once-one-1"), ("note", "one/1/1"), ("note", None)]
@@ -246,6 +249,7 @@ def merged_of(entries: Sequence[Entry], workload: Workload) -> list[Entry]:
     return [{name: entry[name] for name in SCHEMA.names} for entry in best.values() if not entry["deleted"]]
 
 
+@pytest.mark.slow
 @BOTH
 def test_merged_rows_are_compared_with_what_the_history_implies(workload: Workload) -> None:
     entries = log_of(workload)
@@ -277,6 +281,7 @@ def test_real_files_are_read_alike_by_both_readers_and_judged(workload: Workload
     assert {True, False} == set(entries["deleted"].to_pylist())
 
 
+@pytest.mark.slow
 def test_a_data_file_that_no_commit_names_is_found(tmp_path: Path) -> None:
     """Fact HF1."""
     url, told = write_with_the_library(tmp_path, EVENT_TIME)

@@ -83,6 +83,7 @@ def test_a_channel_belongs_to_the_name_whichever_certificate_comes_and_to_nobody
     assert {"by the first certificate", "by the second certificate"} <= set(keys_of(url))
 
 
+@pytest.mark.slow
 def test_channels_begin_with_the_certificates_name_where_the_role_says_so(scene: Scene) -> None:
     with scene.connect(LOADER) as hg, pytest.raises(headgate.PermissionDeniedError, match="through the channel") as refused:
         hg.table(TABLE).channel("loader/1")

@@ -31,6 +31,7 @@ def alarms(hg: headgate.Headgate) -> str:
     return "; ".join(alarm for table in hg.status().tables for alarm in table.alarms)
 
 
+@pytest.mark.slow
 async def test_ro10_rows_that_a_flush_has_confirmed_are_there_though_a_false_writer_reports_that_it_got_none(
     tmp_path: Path,
 ) -> None:

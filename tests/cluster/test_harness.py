@@ -53,6 +53,7 @@ def asked(connection: socket.socket) -> bytes:
     return connection.recv(100)
 
 
+@pytest.mark.slow
 def test_a_process_kills_itself_at_the_named_hit_of_a_step_and_every_hit_is_recorded(tmp_path: Path, program: str) -> None:
     with step_service(tmp_path, "--kill-at", "late:2", program=program) as process, connected(process.address) as connection:
         process.expect_end()
@@ -73,6 +74,7 @@ def test_a_process_stops_itself_at_a_step_and_goes_on_when_resumed(tmp_path: Pat
         assert connection.recv(100) == b"+one\n"
 
 
+@pytest.mark.slow
 def test_an_end_that_nobody_asked_for_is_told_apart_from_a_drain(tmp_path: Path, program: str) -> None:
     with step_service(tmp_path, "--kill-at", "early:1", program=program) as process, connected(process.address) as connection:
         assert asked(connection) == b""
@@ -83,6 +85,7 @@ def test_an_end_that_nobody_asked_for_is_told_apart_from_a_drain(tmp_path: Path,
         assert not process.ended_unasked
 
 
+@pytest.mark.slow
 def test_a_forked_process_begins_as_a_fresh_one_would(tmp_path: Path) -> None:
     """The same arguments, environment, import path, threads and signals, no descriptors of the one that forked it."""
     command = [sys.executable, "-m", "support.beginning", "--some", "flags"]
@@ -101,6 +104,7 @@ def test_a_process_that_is_never_ready_fails_with_the_end_of_its_log(tmp_path: P
         process.wait_ready()
 
 
+@pytest.mark.slow
 def test_nothing_outlives_the_test_run(tmp_path: Path, program: str) -> None:
     source = (
         "import sys, pathlib, os, signal\n"

@@ -115,6 +115,7 @@ def until_refused(call: Any, error: type[Exception]) -> None:
             return
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("principal", "tables"),
     [("admin", TABLES), ("ann", {"ann_own", "ann_shared"}), ("bob", {"ann_shared"}), ("ops", {"ann_shared"})],

@@ -89,6 +89,7 @@ def wait_for_members(cluster: Cluster) -> None:
             time.sleep(0.05)
 
 
+@pytest.mark.slow
 def test_rows_go_all_the_way_and_no_other_role_or_authority_gets_in(tmp_path: Path) -> None:
     ours, theirs = Authority(tmp_path / "ours"), Authority(tmp_path / "theirs")
     files = Files(tmp_path / "files")

@@ -72,6 +72,7 @@ def send(channel: headgate.Channel, *keys: str) -> None:
     channel.flush()
 
 
+@pytest.mark.slow
 def test_a_channel_belongs_to_the_issuers_user_whichever_token_comes_and_to_nobody_else(signed: Signed) -> None:
     with signed.connect("ann", "ingest") as hg, hg.table(TABLE).channel("jwt:ann/own") as channel:
         send(channel, "by the first token")

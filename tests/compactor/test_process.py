@@ -215,6 +215,7 @@ async def test_two_coordinators_share_the_slots(planned: tuple[Table, Plan], gat
             await second.until_slots(1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("error", "kind"),
     [
@@ -322,6 +323,7 @@ async def test_a_drain_does_not_wait_for_a_coordinator_that_is_gone() -> None:
         await serving
 
 
+@pytest.mark.slow
 async def test_a_coordinator_that_is_new_is_found(planned: tuple[Table, Plan]) -> None:
     table, plan = planned
     async with scripted_compaction_service() as one, compactor(one), scripted_compaction_service() as other:

@@ -21,6 +21,7 @@ from support.systems import FaultyStore
 from support.tables import create, notes, rows
 
 STEPS = 1000
+COMMITS = 30
 NOW_MS = 1_800_000_000_000
 
 
@@ -70,7 +71,7 @@ def owner(tmp_path: Path) -> Owner:
     """Of a table with a slice that is due: it has more log files than any rule lets be."""
     create(tmp_path, buckets=1)
     owner = Owner(tmp_path)
-    for number in range(25):
+    for number in range(COMMITS):
         owner.table.upsert(rows(("a", number, f"n{number}")))
     return owner
 
@@ -94,7 +95,7 @@ def test_a_finished_plan_is_committed_and_closed(owner: Owner, tmp_path: Path) -
     plan = opened(owner)
     assert owner.do(FinishPlan(plan.instant, owner.merge(plan), {})) == [PlanClosed(plan.instant, done=True)]
     table = open_table(f"file://{tmp_path}/table")
-    assert notes(table) == {"a": "n24"}
+    assert notes(table) == {"a": f"n{COMMITS - 1}"}
     assert [commit.action for commit in table.commits()][-1] == "commit"
 
 
@@ -112,7 +113,7 @@ def test_what_the_store_refuses_is_refused_and_can_be_tried_again(owner: Owner, 
     assert "busy" in refused.why
     owner.store.before_create = lambda path: None
     assert owner.do(finish) == [PlanClosed(plan.instant, done=True)]
-    assert notes(open_table(f"file://{tmp_path}/table")) == {"a": "n24"}
+    assert notes(open_table(f"file://{tmp_path}/table")) == {"a": f"n{COMMITS - 1}"}
 
 
 def test_maintenance_that_the_store_refuses_is_due_again(owner: Owner) -> None:
@@ -161,7 +162,7 @@ def test_a_damaged_history_keeps_from_archiving_and_says_so_and_rows_go_on(owner
     version.unlink()
     owner.maintain_until(lambda: len(owner.table.commits()) < 10)
     assert not owner.committer.maintenance_alarm
-    assert notes(open_table(f"file://{tmp_path}/table")) == {"a": "n24", "b": "still taken"}
+    assert notes(open_table(f"file://{tmp_path}/table")) == {"a": f"n{COMMITS - 1}", "b": "still taken"}
 
 
 def test_a_plan_that_somebody_cancels_is_closed_and_its_results_count_for_nothing(owner: Owner, tmp_path: Path) -> None:
@@ -171,7 +172,7 @@ def test_a_plan_that_somebody_cancels_is_closed_and_its_results_count_for_nothin
     assert owner.do(cancel) == [PlanClosed(plan.instant, done=False)]
     assert owner.do(FinishPlan(plan.instant, results, {})) == []
     table = open_table(f"file://{tmp_path}/table")
-    assert notes(table) == {"a": "n24"}
+    assert notes(table) == {"a": f"n{COMMITS - 1}"}
     assert "commit" not in [commit.action for commit in table.commits()]
 
 

@@ -125,6 +125,7 @@ async def test_a_lost_compactors_operation_goes_to_the_next(tmp_path: Path, redi
             await until_compacted(tmp_path)
 
 
+@pytest.mark.slow
 async def test_a_compactor_that_falls_silent_is_lost_with_its_operation(tmp_path: Path, redis: str) -> None:
     async with (
         coordinator_with_rows(tmp_path, redis, compactor_timeout=0.5) as coordinator,
@@ -183,6 +184,7 @@ async def test_an_operation_that_always_fails_is_left_out_and_the_rest_of_its_pl
         assert "it failed 3 times, the last time because it is broken" in status.alarms[-1]
 
 
+@pytest.mark.slow
 async def test_a_store_that_does_not_answer_is_nobodys_failure(tmp_path: Path, redis: str) -> None:
     async with coordinator_with_rows(tmp_path, redis) as coordinator, scripted_compactor(coordinator.address) as compactor:
         for number in range(1, 5):
@@ -271,6 +273,7 @@ async def test_a_plan_goes_on_after_a_takeover_and_reports_of_the_old_owners_tim
         assert len(notes(table)) == 2 * (COMMITS + 1)
 
 
+@pytest.mark.slow
 async def test_what_does_not_grow_is_given_to_another(tmp_path: Path, redis: str) -> None:
     async with (
         coordinator_with_rows(tmp_path, redis, compaction_timeout=0.5) as coordinator,

@@ -30,6 +30,7 @@ async def ids(coordinator: Running) -> set[str]:
     return {row["id"] for row in by_hudi_rs(answer.table.url)}
 
 
+@pytest.mark.slow
 async def test_old_partitions_go_by_themselves_and_a_channel_goes_on_at_its_offset(tmp_path: Path, redis: str) -> None:
     async with running_coordinator(tmp_path, redis, expiry_interval=0.5, service_interval=0.1) as coordinator:
         await coordinator.create(T, SCHEMA, **OPTIONS)

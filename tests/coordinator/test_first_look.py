@@ -92,6 +92,7 @@ def test_it_ends_by_a_store_that_takes_no_tables_and_says_what_to_do(
     assert advice in why
 
 
+@pytest.mark.slow
 def test_it_ends_by_a_store_that_ignores_conditions_however_long_it_may_wait(redis: str, tmp_path: Path) -> None:
     # moto: versitygw refuses a request of which the proxy has taken a signed header.
     with s3_server(moto, tmp_path / "s3") as served, faulty_proxy(served.url) as proxy:
@@ -115,6 +116,7 @@ def test_it_ends_without_redis_and_says_where_it_looked_but_no_password(tmp_path
         assert "hunter2" not in process.log.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_it_says_what_it_waits_for_and_is_ready_once_that_is_there(tmp_path: Path, s3: S3Endpoint) -> None:
     """Neither a Redis nor a store that comes later makes it end."""
     port = free_port()

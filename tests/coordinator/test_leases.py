@@ -293,6 +293,7 @@ async def test_a_redis_that_is_gone_is_a_state_and_not_an_error(make: Make, tmp_
     again.kill()
 
 
+@pytest.mark.slow
 async def test_a_redis_that_hangs_is_not_waited_for(make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redis_access, "ANSWER_S", 1.0)
     process = start_redis(tmp_path / "redis.log")

@@ -88,6 +88,7 @@ async def test_settings_that_make_no_sense_change_nothing(change: dict[str, str]
     assert await settings(coordinator) == before
 
 
+@pytest.mark.slow
 async def test_who_does_not_own_the_table_says_who_does(tmp_path: Path, redis: str) -> None:
     async with running_coordinator(tmp_path, redis, name="one") as one, running_coordinator(tmp_path, redis, name="two") as two:
         await one.create(T, SCHEMA, **OPTIONS)
@@ -219,6 +220,7 @@ def foreign_write(tmp_path: Path) -> str:
     return instant
 
 
+@pytest.mark.slow
 async def test_a_quarantined_table_takes_rows_again_once_it_is_adopted(
     tmp_path: Path, coordinator: Running, writer: ScriptedWriter
 ) -> None:
@@ -243,6 +245,7 @@ async def test_a_quarantined_table_takes_rows_again_once_it_is_adopted(
     assert notes(open_table((await description(coordinator)).url)) == {"a": "x", "b": "y"}
 
 
+@pytest.mark.slow
 async def test_a_metadata_table_of_another_program_is_dropped_only_on_request(
     tmp_path: Path, coordinator: Running, writer: ScriptedWriter
 ) -> None:
@@ -305,6 +308,7 @@ async def test_a_table_without_an_entry_becomes_one_of_the_cluster(tmp_path: Pat
         assert notes(open_table(f"{tmp_path}/old")) == {"a": "x", "b": "y"}
 
 
+@pytest.mark.slow
 async def test_what_would_be_cleaned_and_archived_is_told_without_doing_it(coordinator: Running, writer: ScriptedWriter) -> None:
     await writer.open(T, "c")
     few = {"hoodie.keep.max.commits": "4", "hoodie.keep.min.commits": "2", "hoodie.clean.commits.retained": "1"}

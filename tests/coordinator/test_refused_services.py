@@ -14,6 +14,7 @@ from support.processes import Process
 from support.running_coordinator import running_coordinator
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("service", ["writer", "compactor"])
 async def test_a_service_with_a_wrong_token_ends_and_its_last_line_says_why(service: str, tmp_path: Path, redis: str) -> None:
     """As long as it runs it is only not ready, and `kubectl describe` does not say why."""

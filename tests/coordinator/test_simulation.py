@@ -149,6 +149,7 @@ def test_ro11_a_writer_that_passes_no_barrier_keeps_nothing_from_being_committed
     assert excluded > WALKS / 5, f"{silent} kept silent, and only {excluded} of them were found out"
 
 
+@pytest.mark.slow
 def test_ro11_a_coordinator_that_keeps_silent_writers_does_not_go_on() -> None:
     def walk_until_stuck() -> None:
         for seed in looks(0):
@@ -183,6 +184,7 @@ def test_ro13_an_error_that_every_writer_has_leaves_the_table_to_them_and_it_goe
             AllFailingWalk(seed).run(STEPS)
 
 
+@pytest.mark.slow
 def test_ro13_a_coordinator_that_keeps_failing_writers_does_not_go_on() -> None:
     def walk_until_stuck() -> None:
         for seed in looks(0):

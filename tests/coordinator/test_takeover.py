@@ -92,6 +92,7 @@ async def test_a_killed_coordinators_table_is_taken_over_with_its_channels(
         assert notes(open_table(table)) == {"a": "x", "b": "again"}
 
 
+@pytest.mark.slow
 async def test_a_restart_under_the_same_name_does_not_wait_for_the_lease(tmp_path: Path, processes: Processes) -> None:
     first = await processes.start("me", lease_ttl=600)
     async with scripted_writer(first.address) as writer:

@@ -32,6 +32,7 @@ def rendered(name: str) -> Sequence[Manifest]:
     return manifests(said.out)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", VALUES)
 def test_helm_finds_nothing_to_complain_of(name: str) -> None:
     said = helm("lint", "--strict", CHART, "--kube-version", VERSION, "--values", VALUES[name])
@@ -54,6 +55,7 @@ def definitions(folder: Traversable) -> Registry[Any]:
     return shared @ Registry()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", VALUES)
 def test_every_object_is_strictly_one_of_kubernetes(name: str) -> None:
     for each in rendered(name):
@@ -70,6 +72,7 @@ def test_a_field_that_kubernetes_does_not_know_is_found() -> None:
         validator("StatefulSet", "apps/v1").validate(changed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", VALUES)
 def test_two_renderings_are_alike_and_hold_no_secret(name: str) -> None:
     first = template(VALUES[name]).out

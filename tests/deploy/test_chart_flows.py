@@ -93,6 +93,7 @@ def test_names_are_resolved_by_those_that_call_by_name() -> None:
     assert asking == {"coordinator", "writer", "compactor"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "port", "place"), [("aws", 443, "52.0.0.1"), ("own-s3", 9000, "10.1.2.3")])
 def test_services_reach_the_store_and_nothing_else_outside(name: str, port: int, place: str) -> None:
     for part in ("coordinator", "writer", "compactor"):

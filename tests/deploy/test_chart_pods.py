@@ -61,6 +61,7 @@ def test_pods_have_no_privileges(name: str) -> None:
             assert "cpu" in each["resources"]["requests"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", VALUES)
 def test_services_take_the_settings_that_they_are_given(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As the service reads them: it would refuse one that is unknown or unsafe, and its pod would not start."""

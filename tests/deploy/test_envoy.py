@@ -45,6 +45,7 @@ def front(cluster: Cluster, certificate: Certificate, tmp_path_factory: pytest.T
         yield address
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metadata", [TOKEN, ()], ids=["a token", "no token"])
 async def test_a_stream_goes_through_with_its_token_and_its_errors(
     metadata: tuple[tuple[str, str], ...], front: str, certificate: Certificate

@@ -101,6 +101,7 @@ def test_only_samples_of_these_names_are_added_up() -> None:
     assert value_list("a", 0.5, datetime(2026, 1, 2, tzinfo=UTC))["items"][0]["value"] == "500m"
 
 
+@pytest.mark.slow
 def test_the_manifest_names_one_service_throughout() -> None:
     made = external_metrics("trial", "headgate:1", {"writer": "w.trial.svc:9090"})
     by_kind = {item["kind"]: item for item in made["items"]}

@@ -151,6 +151,7 @@ async def a_bad_row(table: aio.Table) -> None:
         await bad.flush()
 
 
+@pytest.mark.slow
 def test_services_export_what_the_alerts_ask_for(exported: Exported) -> None:
     problems = {alert.name: exported.missing(alert.expr, KNOWN) for alert in alerts()}
     assert not {name: missing for name, missing in problems.items() if missing}

@@ -78,6 +78,7 @@ def test_an_authority_of_clients_is_refused_when_no_client_could_connect(tmp_pat
     check(both, now + DAY_MS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("service", ["coordinator", "writer", "compactor"])
 def test_a_service_with_an_expired_certificate_ends_and_its_last_line_says_what_to_do(service: str, tmp_path: Path) -> None:
     authority = Authority(tmp_path / "authority")

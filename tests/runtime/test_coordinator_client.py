@@ -193,6 +193,7 @@ async def test_a_coordinator_that_is_dropped_while_it_is_asked_for_the_others_do
             await one.asked.wait()
 
 
+@pytest.mark.slow
 async def test_a_client_that_leaves_tells_all_coordinators_and_those_that_come_later() -> None:
     async with scripted_owner() as one, scripted_owner() as late, client_of(one) as (client, _):
         link = await one.writer()
@@ -300,6 +301,7 @@ async def test_a_process_that_coordinators_refuse_from_its_start_ends_with_their
     assert str(why) == f"the coordinator at {owner.address} {reason}"
 
 
+@pytest.mark.slow
 async def test_a_process_that_was_welcomed_once_outlives_every_refusal() -> None:
     """It may hold rows that are being committed, and the refusal may be another's mistake."""
     owner = Refusing(1)

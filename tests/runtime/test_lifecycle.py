@@ -41,6 +41,7 @@ def lines_until_ready(process: subprocess.Popen[str]) -> list[str]:
     raise AssertionError(f"never ready: {process.stderr.read() if process.stderr else ''}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_drains_and_the_exit_code_is_0(number: signal.Signals) -> None:
     with service("drains") as process:
@@ -52,6 +53,7 @@ def test_a_signal_drains_and_the_exit_code_is_0(number: signal.Signals) -> None:
         assert process.returncode == 0
 
 
+@pytest.mark.slow
 def test_a_second_signal_ends_at_once() -> None:
     with service("hangs") as process:
         lines_until_ready(process)
@@ -62,6 +64,7 @@ def test_a_second_signal_ends_at_once() -> None:
         assert process.wait(READY_S) == 128 + signal.SIGTERM
 
 
+@pytest.mark.slow
 def test_an_exception_is_logged_with_its_cause_and_the_exit_code_is_1() -> None:
     with service("fails", "--log-format", "json") as process:
         _, errors = process.communicate(timeout=READY_S)
@@ -71,6 +74,7 @@ def test_an_exception_is_logged_with_its_cause_and_the_exit_code_is_1() -> None:
         assert "no disk" in json.dumps(entry["exception"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["console", "json"])
 def test_a_logged_exception_shows_where_but_no_variables(form: str) -> None:
     with service("fails", "--log-format", form) as process:
@@ -86,6 +90,7 @@ def test_wrong_settings_end_with_2_before_anything_starts() -> None:
         assert "--log-level" in errors
 
 
+@pytest.mark.slow
 def test_the_malloc_environment_is_set_in_the_same_process_and_a_users_own_values_stay() -> None:
     with service("environment", MALLOC_TOP_PAD_="4096") as process:
         out, _ = process.communicate(timeout=READY_S)
@@ -95,6 +100,7 @@ def test_the_malloc_environment_is_set_in_the_same_process_and_a_users_own_value
         assert told["pid"] != os.getpid()
 
 
+@pytest.mark.slow
 def test_what_users_named_cannot_forge_a_line_of_the_log() -> None:
     for form in ("console", "json"):
         with service("logs", "--log-format", form) as process:
@@ -104,6 +110,7 @@ def test_what_users_named_cannot_forge_a_line_of_the_log() -> None:
         assert "from a library" in errors
 
 
+@pytest.mark.slow
 def test_protobuf_in_pure_python_is_refused() -> None:
     with service("server", PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION="python") as process:
         _, errors = process.communicate(timeout=READY_S)
@@ -111,6 +118,7 @@ def test_protobuf_in_pure_python_is_refused() -> None:
         assert "pure Python" in errors
 
 
+@pytest.mark.slow
 def test_arrays_of_pythons_values_import_no_pandas() -> None:
     """pyarrow does that where it is installed, and a coordinator that archived for the first time committed nothing for 2.4 s."""
     assert find_spec("pandas") is not None

@@ -200,7 +200,7 @@ def _blocks(data: bytes, db: duckdb.DuckDBPyConnection) -> _Blocks:
         if kind == 5:
             found.append((False, _parquet(content, db)))
         elif kind == 3:
-            found.append((False, _avro(content, headers[2])))
+            found.append((False, avro_rows(content, headers[2])))
         elif kind == 1:
             found.append((True, _delete_list(content)))
         else:
@@ -221,7 +221,8 @@ def _headers(data: bytes, at: int) -> tuple[dict[int, bytes], int]:
     return found, at
 
 
-def _avro(content: bytes, schema: bytes) -> pa.Table:
+def avro_rows(content: bytes, schema: bytes | str) -> pa.Table:
+    """The rows of a block, by fastavro. ``schema``: its header."""
     version, count = struct.unpack_from(">ii", content)
     assert version == 3
     parsed, stream = fastavro.parse_schema(json.loads(schema)), io.BytesIO(content[8:])

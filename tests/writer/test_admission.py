@@ -178,6 +178,7 @@ _KINDS = pa.record_batch(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(
     st.sampled_from([None, "lz4", "zstd"]),

@@ -63,6 +63,7 @@ def test_larger_batches_go_behind_the_smaller_ones_that_came_before_them(fan_in:
             assert numbers(gathered.take_all()) == list(range(tiny + larger))
 
 
+@pytest.mark.slow
 def test_ten_thousand_tiny_batches_become_a_few() -> None:
     gathered = BatchList()
     for number in range(10_000):

@@ -132,6 +132,7 @@ async def test_a_table_that_a_newer_owner_has_outlives_the_older_one(tmp_path: P
         assert await made.commit(1) == {"c": 1}
 
 
+@pytest.mark.slow
 async def test_an_owner_whose_place_another_has_taken_is_told_so_at_once_and_at_each_of_its_orders(tmp_path: Path) -> None:
     async with scripted_owner() as newer, cluster(tmp_path) as made:
         made.owner.others.append(newer.address)
@@ -170,6 +171,7 @@ async def test_a_leaving_writer_moves_its_clients_and_commits_what_it_took(tmp_p
         assert notes(made.table) == {"a": "taken before"}
 
 
+@pytest.mark.slow
 async def test_a_writer_that_is_not_in_the_next_plan_takes_no_more_rows(tmp_path: Path) -> None:
     async with cluster(tmp_path, writers=2) as made:
         channel = await made.channel()

@@ -216,6 +216,7 @@ async def test_a_frame_is_not_taken_by_a_side_whose_generation_ended(tmp_path: P
         assert side.log == expected(1, range(5))
 
 
+@pytest.mark.slow
 async def test_a_receiver_without_room_stops_its_senders_and_lets_them_go_on_later(tmp_path: Path) -> None:
     """Rule EX4: what is under way is bounded, and a barrier that needs no credit is not held up by other streams' bytes."""
     budget = MemoryBudget(1 << 20, 1 << 20)
@@ -348,6 +349,7 @@ async def test_a_frame_that_is_neither_rows_nor_a_barrier_is_refused_in_words() 
     assert side.log == []
 
 
+@pytest.mark.slow
 async def test_a_refusal_arrives_although_a_credit_is_being_written() -> None:
     """The first credit is written as the first frame comes; cancelled there, it would keep gRPC from writing the refusal."""
     async with receiving("receiver") as there, grpc.aio.insecure_channel(there.address) as channel:

@@ -113,6 +113,7 @@ async def test_ro12_a_table_that_fails_is_dropped_and_the_next_generation_takes_
     assert made.writers[0].budget.used == 0, "every byte of the dropped rows is given back"
 
 
+@pytest.mark.slow
 async def test_an_error_while_rows_are_routed_names_the_channels_whose_rows_they_were(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -83,6 +83,7 @@ _entries = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(_entries, st.booleans(), st.sampled_from([1, 100]), st.sampled_from([1, 1 << 15]), st.sampled_from([2_000, 1 << 20]))
 def test_of_each_record_the_row_that_readers_would_see_is_written_and_no_other(
@@ -110,6 +111,7 @@ def test_of_each_record_the_row_that_readers_would_see_is_written_and_no_other(
     assert [(change.partition, change.bucket) for change in changes] == list(buffer.groups)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(_entries, st.data())
 def test_rows_of_other_buckets_go_back_in_their_order_and_can_still_be_written(

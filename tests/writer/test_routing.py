@@ -107,6 +107,7 @@ def membership(owners: list[int], members: int) -> Membership:
     return Membership(1, tuple(Member(str(n), "") for n in range(members)), np.array(owners, np.uint16))
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 30), st.integers(0, 5), st.booleans()), min_size=1, max_size=60),

@@ -32,6 +32,7 @@ def rows_of(path: Path, kind: str) -> list[dict[str, object]]:
     return [row for piece in open_source(path, kind, None).pieces(0) for row in piece.rows.to_pylist()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(("suffix", "content"), [(".csv", CSV), (".jsonl", JSON)])
 def test_a_compressed_file_has_the_rows_of_the_plain_one(form: str, suffix: str, content: bytes, tmp_path: Path) -> None:
@@ -40,6 +41,7 @@ def test_a_compressed_file_has_the_rows_of_the_plain_one(form: str, suffix: str,
     assert rows_of(path, format_of(path)) == ROWS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_members_behind_each_other_are_one_file(form: str, tmp_path: Path) -> None:
     path = tmp_path / f"rows.csv{form}"

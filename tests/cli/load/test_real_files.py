@@ -63,6 +63,7 @@ def test_a_file_ends_in_its_rows_or_in_an_error_that_names_what_helps(name: str,
     assert in_order(found.to_pylist()) == in_order(expected)
 
 
+@pytest.mark.slow
 def test_the_collection_is_large_enough_to_mean_something() -> None:
     assert len(FILES) >= 60
     assert sum(case.rows is not None for case in FILES.values()) >= 60

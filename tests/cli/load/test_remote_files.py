@@ -75,6 +75,7 @@ def bucket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Endpoint]:
         yield endpoint
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("argument", "keys"),
     [

@@ -95,6 +95,7 @@ def test_a_load_of_sql_that_was_killed_goes_on_with_the_rows_that_are_left(
     assert rows_by_hudi_rs(headgate, "killed") == by_duckdb(f"select * from ({sql.format(repr(str(path)))}) order by id")
 
 
+@pytest.mark.slow
 def test_rejected_rows_of_parquet_and_json_are_loaded_after_mending(headgate: Any, tmp_path: Path) -> None:
     numbers, keys = list(range(1000)), [str(n) for n in range(1000)]
     parquet = tmp_path / "orders.parquet"

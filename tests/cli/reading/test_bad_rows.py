@@ -106,6 +106,7 @@ def test_a_load_stops_at_one_bad_row_more_than_allowed(limit: int, path: Path) -
     assert [row["id"] for row in read(path, max_errors=5)[0]] == LEFT
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("skip", [0, 1, 2, 3, 90_000, 199_997, 199_998])
 def test_a_load_goes_on_behind_the_rows_that_were_sent_with_rows_left_out_before(skip: int, tmp_path: Path) -> None:
     path = tmp_path / "large.csv"

@@ -192,6 +192,7 @@ def test_a_row_that_does_not_fit_the_table_is_named(
     assert words in refused.value.message
 
 
+@pytest.mark.slow
 def test_a_late_row_of_a_large_file_widens_the_types_of_all(tmp_path: Path) -> None:
     lines = '{"n": 1}\n' * 600_000
     source = opened(tmp_path, lines + '{"n": 2.5, "more": "x"}\n', {})

@@ -77,6 +77,7 @@ def test_an_avro_file_comes_back_through_hudi_rs_as_it_was_written(tmp_path: Pat
     assert [row | {"more": dict(row["more"])} for row in found] == rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("skip", [0, 1, 8_192, 9_999, 10_000])
 def test_rows_behind_those_that_are_skipped_are_read_from_avro_and_orc(skip: int, tmp_path: Path) -> None:
     write_avro(tmp_path / "rows.avro", AVRO, [ROW | {"n": at} for at in range(10_000)])

@@ -92,6 +92,7 @@ def renamed(table: hudi.Table, rows: list[Row]) -> list[Row]:
     return [row | {key: row[key] + 10**6 if isinstance(row[key], int) else f"new {row[key]}"} for row in rows]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BUCKETED + VERSION_9)
 def test_a_table_of_spark_is_adopted_written_compacted_and_read_by_all(tmp_path: Path, name: str) -> None:
     path = Path(unpack(name, tmp_path))
@@ -306,6 +307,7 @@ def test_a_rollback_of_a_completed_commit_that_has_begun_cannot_be_rolled_back(t
         assert_rows(table, rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("action", ["deltacommit", "replacecommit", "clean", "rollback", "logcompaction", "indexing"])
 @pytest.mark.parametrize("state", ["requested", "inflight"])
 def test_a_write_that_is_pending_is_refused_or_rolled_back(tmp_path: Path, action: str, state: str) -> None:

@@ -133,6 +133,7 @@ def test_handles_of_before_show_the_new_column_and_lose_the_table_as_by_any_take
         table.upsert(rows(("a", 3, "old")))
 
 
+@pytest.mark.slow
 def test_the_next_owner_knows_the_columns_from_slots_and_from_a_fold(table: hudi.Table, path: Path) -> None:
     table.alter(GATE)
     assert open_table(str(path)).definition.schema.names[-1] == "gate"  # type: ignore[union-attr]
@@ -165,6 +166,7 @@ def test_a_restore_to_before_an_alteration_takes_the_columns_back(table: hudi.Ta
     assert_readers_show(path, ("a", 3, "after", None), ("b", 5, "new", "B1"), ("c", 1, "base", None), ("d", 2, "log", None))
 
 
+@pytest.mark.slow
 def test_a_restore_takes_columns_back_that_a_fold_has_kept_for_the_savepoint(table: hudi.Table, path: Path) -> None:
     saved = table.savepoint("before")
     table.alter(GATE)
@@ -205,6 +207,7 @@ def test_a_program_that_asks_for_the_table_as_it_was_created_or_as_it_is_goes_on
         hudi.create_table(table.url, gato, record_key="id", partition_by="part", ordering="ts", buckets=1, exist_ok=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("store_class", [FailingStore, InPlaceStore], ids=["staged", "in place"])
 def test_c7_an_alteration_that_dies_at_any_call_is_made_or_is_not(tmp_path: Path, store_class: type[FailingStore]) -> None:
     outcomes = set()

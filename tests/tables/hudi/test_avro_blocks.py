@@ -52,11 +52,14 @@ def block_of(size: int, note: str = "", group: int = 0) -> BlockRows:
     return BlockRows(made, made["id"].chunk(0), number, "20260201000000000", "p", f"{group:08}-7c1f-4b5e-9a51-0c7f4a3e9d10-0")
 
 
-def test_log_blocks_are_parquet_unless_the_table_says_otherwise(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("form", "kind"), [(None, "AVRO_DATA"), ("parquet", "PARQUET_DATA")])
+def test_small_log_blocks_are_avro_unless_the_table_says_otherwise(tmp_path: Path, form: str | None, kind: str) -> None:
     table = create(tmp_path)
+    if form is not None:
+        table.configure({FORMAT: form})
     table.delete(keys(("a", 1), ("b", 1), ("c", 1), ("d", 1)))
     table.upsert(rows(("a", 2, ""), ("b", 2, ""), ("c", 2, ""), ("d", 2, "")))
-    assert kinds(tmp_path / "table") == {"DELETE": 2, "PARQUET_DATA": 2}
+    assert kinds(tmp_path / "table") == {"DELETE": 2, kind: 2}
 
 
 @pytest.mark.slow
@@ -278,6 +281,7 @@ def test_a_flipped_bit_anywhere_in_avro_rows_is_found_and_the_file_named(layered
     assert {row["id"]: row["note"] for row in layered.scan().to_table().to_pylist()} == WANTED
 
 
+@pytest.mark.slow
 def test_a_flipped_bit_anywhere_in_a_file_of_avro_rows_is_found_or_harmless(layered: hudi.Table) -> None:
     """In headers and framing, too: a name or type that the schema spells otherwise would show other columns."""
     file = logs_in_order(layered)[3]

@@ -225,6 +225,7 @@ def test_a_table_is_not_created_over_another(table: hudi.Table) -> None:
 # --- scan and open_table ---
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "error", "names", "fix"),
     [

@@ -213,6 +213,7 @@ def test_an_input_of_another_size_is_named_before_anything_is_written(
     assert_nothing_left(table, operation)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("held", [True, False])
 @pytest.mark.parametrize("which", range(4))
 def test_no_flipped_bit_of_an_input_gets_into_the_output_unseen(

@@ -96,11 +96,13 @@ def test_no_row_is_lost_or_comes_twice(
     assert footer_and_rows[1]["_hoodie_record_key"].equals(footer_and_rows[1]["id"])
 
 
+@pytest.mark.slow
 def test_the_snapshot_before_it_is_the_same(told: tuple[hudi.Table, pa.Table]) -> None:
     found = told[0].scan().to_table().select(SCHEMA.names).cast(SCHEMA).sort_by("id")
     assert found.combine_chunks().equals(told[1].combine_chunks())
 
 
+@pytest.mark.slow
 def test_row_groups_are_no_larger_than_a_reader_expects(footer_and_rows: tuple[pq.FileMetaData, pa.Table]) -> None:
     metadata = footer_and_rows[0]
     sizes = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
@@ -124,6 +126,7 @@ def test_the_bloom_filter_knows_every_key(footer_and_rows: tuple[pq.FileMetaData
     assert base64.b64decode(footer(metadata, FILTER_KEY)) == whole.to_bytes()
 
 
+@pytest.mark.slow
 def test_wide_rows_make_row_groups_of_bounded_bytes(tmp_path: Path) -> None:
     table = create(tmp_path, buckets=1)
     wide = pa.array([f"{number:06}" * 2_000 for number in range(6_000)])

@@ -64,6 +64,7 @@ def place(s3: S3Endpoint, request: pytest.FixtureRequest) -> Iterator[Place]:
 WANTED = {"a": "base a", "b": "newer", "c": "base c", "e": "base e", "f": "base f", "z": "fresh"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("small", [0, 1 << 20])
 def test_a_slice_on_s3_is_compacted(place: Place, small: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """With logs that are read at once, and with logs that are read piece by piece."""
@@ -94,6 +95,7 @@ def test_an_upload_whose_answer_is_lost_is_found_and_not_sent_again(place: Place
     assert len([seen for seen in place.proxy.seen if seen.startswith("PUT") and seen.endswith(".parquet")]) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", [Fault.DROP_REQUEST, 503, 409])
 def test_an_upload_that_did_not_arrive_can_be_tried_again(place: Place, fault: Fault | int) -> None:
     table = place.open()

@@ -170,6 +170,7 @@ def test_a_condition_that_cannot_be_used_is_refused_before_anything_is_owned(tmp
         assert names_below(tmp_path) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [4_095, 4_096, 4_097, 131_071, 131_072, 131_073])
 def test_any_number_of_rows_is_deleted_in_one_commit(count: int, tmp_path: Path) -> None:
     keys = pa.table({"id": pa.array(range(count + 10)), "at": pa.repeat(pa.scalar(1), count + 10)})

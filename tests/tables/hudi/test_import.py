@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from support.tables import SHORT, create, rows
 
 HEAVY = ("pandas", "polars", "pyarrow.dataset")
@@ -19,10 +21,12 @@ def heavy_ones_of(script: str, *arguments: str) -> list[str]:
     return loaded
 
 
+@pytest.mark.slow
 def test_importing_the_library_is_cheap() -> None:
     assert heavy_ones_of("from headgate_tables import catalog, opening\nfrom headgate_tables.hudi import change_writer") == []
 
 
+@pytest.mark.slow
 def test_taking_over_a_table_with_archived_instants_is_cheap(tmp_path: Path) -> None:
     """No checkpoint of a new owner commits before it has read them."""
     table = create(tmp_path, buckets=1)

@@ -51,6 +51,7 @@ def merges(draw: Any) -> tuple[Entries, list[str], list[int | None]]:
     return entries, base, draw(st.lists(st.none() | st.integers(0, 3), min_size=len(base), max_size=len(base)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("of", KINDS)
 @effort(150)
 @given(merge=merges())

@@ -58,6 +58,7 @@ def written(tmp_path: Path, clock: SetClock, store: type[FaultyStore]) -> tuple[
     return table, {"first": "x", "won": "x", "last": "x"} | {f"later {n}": "x" for n in range(6)}
 
 
+@pytest.mark.slow
 @STORES
 @pytest.mark.parametrize("at", ["the slot's request", "the slot", "the first file", "the second file"])
 def test_h8_a_process_that_slept_after_winning_publishes_nothing_that_was_archived_since(

@@ -45,6 +45,7 @@ READS: list[Callable[[hudi.Table], object]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("all_states", [False, True], ids=["completed file", "all its files"])
 @pytest.mark.parametrize("number", [0, 1, 2, 3])
 def test_reads_name_a_deleted_instant_and_a_repair_puts_it_back(number: int, all_states: bool, tmp_path: Path) -> None:
@@ -111,6 +112,7 @@ def test_what_no_slot_says_any_more_is_named_and_nothing_is_archived_or_compacte
     assert notes(successor).keys() == {"base", "old", "log", "above", "newest", "more"}
 
 
+@pytest.mark.slow
 def test_a_handle_that_polls_follows_archiving_and_restores(tmp_path: Path) -> None:
     served = Served(tmp_path / "t", event_time=True)
     polling = hudi.open_table(str(tmp_path / "t"))

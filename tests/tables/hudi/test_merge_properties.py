@@ -52,6 +52,7 @@ def fold(kind: pa.DataType | None, entries: Sequence[Entry], base: Sequence[tupl
     return standing, kept
 
 
+@pytest.mark.slow
 @effort(300)
 @given(merge=merges())
 def test_the_merge_kernel_does_what_a_loop_over_the_entries_does(

@@ -71,6 +71,7 @@ def test_upserts_deletes_and_a_compaction_are_read_by_us_and_by_hudi_rs(server: 
     assert found(server, url) == {"a": "2", "b": "2", "c": "c"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("server", ["azurite"], indirect=True)
 def test_a_table_at_hadoops_address_is_read_by_hudi_rs(server: Endpoint, url: str) -> None:
     bucket = url.split("/")[2]
@@ -80,6 +81,7 @@ def test_a_table_at_hadoops_address_is_read_by_hudi_rs(server: Endpoint, url: st
     assert found(server, url) == {"a": "a"}
 
 
+@pytest.mark.slow
 def test_of_two_handles_one_is_deposed_and_nothing_is_lost(server: Endpoint, url: str, table: hudi.Table) -> None:
     second = hudi.open_table(url, storage_options=server.options)
     table.upsert(rows(("a", 1, "first")))
@@ -123,6 +125,7 @@ def test_t6_the_next_writer_publishes_what_a_crash_after_the_slot_left(
     assert found(server, url) == {"a": "won", "b": "won", "c": "x"}
 
 
+@pytest.mark.slow
 def test_w3_the_next_writer_sweeps_what_a_crash_before_the_slot_left(server: Endpoint, url: str, table: hudi.Table) -> None:
     table.upsert(rows(("a", 1, "x")))
     crashed = hudi.open_table(url, storage_options=server.options).transaction()

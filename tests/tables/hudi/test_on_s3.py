@@ -129,6 +129,7 @@ def test_upserts_and_deletes_in_odd_partitions_are_read_by_us_and_by_hudi_rs(pla
     assert {row["part"] for row in one.to_pylist()} == {"a/b"}
 
 
+@pytest.mark.slow
 def test_of_two_handles_one_is_deposed_and_nothing_is_lost(place: Place) -> None:
     first = place.create()
     second = place.open()
@@ -165,6 +166,7 @@ def test_d1_files_of_a_rollback_are_named_in_a_dead_slot_before_they_are_deleted
     assert place.found() == {"a": "x", "b": "x"}
 
 
+@pytest.mark.slow
 def test_w3_the_next_writer_sweeps_what_a_crash_before_the_slot_left(place: Place) -> None:
     place.create()
     place.open().upsert(rows(("a", 1, "x")))
@@ -178,6 +180,7 @@ def test_w3_the_next_writer_sweeps_what_a_crash_before_the_slot_left(place: Plac
     assert place.found() == {"a": "x", "c": "x"}
 
 
+@pytest.mark.slow
 def test_t6_the_next_writer_publishes_what_a_crash_after_the_slot_left(place: Place) -> None:
     place.create()
     table = place.open_lossy()
@@ -198,6 +201,7 @@ def killed(*arguments: object) -> None:
     raise KeyboardInterrupt("killed")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("path", "fault"), [*LOST, *UNDECIDED])
 def test_c4_a_lost_answer_or_request_changes_nothing(place: Place, path: str, fault: Fault | int) -> None:
     place.create(buckets=1)
@@ -213,6 +217,7 @@ def test_c4_a_lost_answer_or_request_changes_nothing(place: Place, path: str, fa
     assert place.found() == {"a": "second", "b": "second", "c": "third"}
 
 
+@pytest.mark.slow
 def test_c4_a_slot_that_never_arrived_is_lost_to_who_took_its_number_meanwhile(place: Place) -> None:
     place.create()
     clock = SetClock()
@@ -275,6 +280,7 @@ def test_a_fold_stands_for_its_slots(place: Place) -> None:
     assert place.found() == {"a": "y", "b": "y"}
 
 
+@pytest.mark.slow
 def test_a_store_that_ignores_conditions_gets_no_table(tmp_path: Path) -> None:
     with s3rver_s3(tmp_path) as endpoint:
         url = endpoint.make_bucket("bucket") + "/table"

@@ -114,6 +114,7 @@ def test_a_truncated_table_is_empty_for_every_reader_keeps_its_past_and_takes_ro
     assert_is(url, expected(OTHERS), table)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("again", [lambda table, _: table, lambda _, url: hudi.open_table(url)], ids=["same", "new"])
 def test_rows_after_an_overwrite_go_to_its_file_groups(
     table: hudi.Table, url: str, again: Callable[[hudi.Table, str], hudi.Table]
@@ -200,6 +201,7 @@ def test_replaced_files_are_cleaned_and_their_ids_stay_unused(table: hudi.Table,
     assert_is(url, expected(without(ROWS, "a"), OTHERS, ROWS[:40]), table)
 
 
+@pytest.mark.slow
 def test_a_restore_takes_an_overwrite_back_and_rows_go_where_they_went_before(table: hudi.Table, url: str) -> None:
     saved = table.savepoint()
     table.upsert(arrow([{**ROWS[0], "ts": 500, "v": 500}]))

@@ -111,6 +111,7 @@ def test_a_usable_file_of_another_program_is_taken_as_it_is(content: bytes, stor
     goes_on(tmp_path, store)
 
 
+@pytest.mark.slow
 @STORES
 @pytest.mark.parametrize("content", NOT_USABLE)
 def test_a_file_that_no_reader_can_use_gives_way_to_ours(content: bytes, store: type[FailingStore], tmp_path: Path) -> None:

@@ -160,6 +160,7 @@ def attempts_of_nobody(url: str) -> dict[str, str]:
     return dict(line.split(" ", 1) for line in run_as_nobody(ATTEMPT, url).splitlines())
 
 
+@pytest.mark.slow
 def test_a_reader_without_write_permission_reads_and_its_write_is_refused(shared: Path) -> None:
     table = create(shared)
     table.upsert(rows(("a", 1, "x")))
@@ -176,6 +177,7 @@ def test_a_reader_without_write_permission_reads_and_its_write_is_refused(shared
     assert notes(table) == {"a": "x", "b": "x"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("closed", ["the table", "its properties", "a base file"])
 def test_an_error_about_read_permission_names_the_file(shared: Path, closed: str) -> None:
     table = create(shared)

@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from headgate_tables import hudi
 from headgate_tables.hudi.batches import FLUSH_BYTES
-from headgate_tables.hudi.log.block import BlockKind, read_blocks
+from headgate_tables.hudi.log.block import BlockKind, HeaderKey, read_blocks
+from support.committed_log import avro_rows
 from support.table_files import data_files, kind
 from support.tables import SCHEMA, create, keys, notes, rows
 
@@ -20,13 +22,21 @@ def numbers(table: hudi.Table) -> list[str]:
     found: list[str] = []
     for file in data_files(Path(table.url.removeprefix("file://"))):
         content = pa.py_buffer(file.read_bytes())
-        for rows_of_one in [content] if kind(file) == "base" else _row_blocks(content):
-            found += pq.read_table(pa.BufferReader(rows_of_one), columns=[SEQNO])[SEQNO].to_pylist()
+        for rows_of_one in [_of_parquet(content)] if kind(file) == "base" else _row_blocks(content):
+            found += rows_of_one[SEQNO].to_pylist()
     return found
 
 
-def _row_blocks(log: pa.Buffer) -> Iterator[pa.Buffer]:
-    return (block.content for block in read_blocks(log, "a log file") if block.kind is BlockKind.PARQUET_DATA)
+def _row_blocks(log: pa.Buffer) -> Iterator[pa.Table]:
+    for block in read_blocks(log, "a log file"):
+        if block.kind is BlockKind.PARQUET_DATA:
+            yield _of_parquet(block.content)
+        elif block.kind is BlockKind.AVRO_DATA:
+            yield avro_rows(block.content.to_pybytes(), block.headers[HeaderKey.SCHEMA])
+
+
+def _of_parquet(content: pa.Buffer) -> pa.Table:
+    return pq.read_table(pa.BufferReader(content))
 
 
 def numbered(instant: str, count: int) -> list[str]:
@@ -68,6 +78,7 @@ def test_the_next_transaction_numbers_its_rows_from_one_under_its_own_instant(tm
     assert sorted(numbers(table)) == numbered(instants[0], 12) + numbered(instants[1], 12)
 
 
+@pytest.mark.slow
 def test_a_stream_that_is_written_in_several_chunks_numbers_its_rows_through(tmp_path: Path) -> None:
     """At the size at which a stream really is cut: what comes behind it goes into files of its own."""
     table = create(tmp_path, buckets=1)

@@ -143,6 +143,7 @@ def test_slots_behind_a_fold_that_came_since_are_left_out(table: Path) -> None:
     assert (later.folded, [slot.n for slot in left]) == (state.n, list(range(state.n + 1, later.n + 1)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("commits", [1, 80])
 def test_t1_a_fold_that_came_since_the_table_was_opened_is_no_gap(table: Path, commits: int) -> None:
     """Also one behind which slots were deleted that this handle has read, and the ones after them."""

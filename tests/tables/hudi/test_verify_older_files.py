@@ -51,6 +51,7 @@ def test_nothing_is_wrong_with_a_table_that_was_cleaned_and_archived(table: hudi
     assert table.verify().findings == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["base", "rows", "deletes"])
 @pytest.mark.parametrize(
     ("damage", "problem"),

@@ -131,6 +131,7 @@ def test_a_table_whose_keys_the_other_version_writes_differently_is_refused(
     assert hudi.open_table(path).format_version == is_in
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("store_class", [FailingStore, InPlaceStore], ids=["staged", "in place"])
 def test_a_change_that_is_killed_anywhere_leaves_a_table_that_all_read_and_the_next_owner_ends_it(
     tmp_path: Path, store_class: type[FailingStore]

@@ -202,6 +202,7 @@ def test_files_of_other_partitions_are_not_opened(condition: str, url: str) -> N
     assert all(path.startswith("2026-01-02/") for path in store.data_files())
 
 
+@pytest.mark.slow
 def test_row_groups_and_columns_that_are_not_wanted_are_not_read(tmp_path: Path) -> None:
     schema = pa.schema([("id", pa.int64()), ("at", pa.int64()), ("text", pa.string())])
     count = 400_000

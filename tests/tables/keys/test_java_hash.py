@@ -34,6 +34,7 @@ def test_a_string_hashes_as_in_java(text: str, expected: int) -> None:
     assert java_string_hash(pa.array([text])).tolist() == [expected]
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.lists(st.none() | st.text()), st.integers(0, 5), st.integers(0, 5), st.sampled_from([pa.string(), pa.large_string()]))
 def test_any_unicode_in_any_slice_hashes_as_in_java(texts: list[str | None], skip: int, drop: int, of: pa.DataType) -> None:

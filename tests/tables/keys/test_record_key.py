@@ -125,6 +125,7 @@ def test_a_value_that_makes_another_keys_text_is_refused(a: str) -> None:
 awkward = st.none() | st.text(st.sampled_from("ab,:_"), max_size=8) | st.sampled_from(["__null__", "__empty__", "x,b:", ",c:y"])
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=500)
 @given(st.lists(st.tuples(awkward, awkward, awkward), min_size=2, max_size=2))
 def test_two_different_keys_never_have_one_text(rows: list[tuple[str | None, ...]]) -> None:

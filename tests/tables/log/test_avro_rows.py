@@ -204,6 +204,7 @@ def test_any_block_is_read_as_fastavro_wrote_it(block: tuple[Json, list[Row]]) -
         assert slowly(content, text).equals(expected)
 
 
+@pytest.mark.slow
 @given(blocks(), st.data())
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_damaged_bytes_are_a_typed_error_or_rows_in_step(

@@ -199,6 +199,7 @@ def test_a_block_without_instant_is_damage() -> None:
 # --- damage ---
 
 
+@pytest.mark.slow
 def test_a_log_cut_anywhere_gives_the_blocks_before_the_cut_or_an_error_when_strict() -> None:
     content = log_bytes(T1) + log_bytes(T2, rows=3)
     whole = read(content)

@@ -169,6 +169,7 @@ def check_readers(made: SimulatedTable) -> None:
         assert made.read(point, history=False) == made.committed(point)
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(0, 7), min_size=100, max_size=150), st.integers(0, 6), st.sampled_from([0, 9]))
 @effort(25)
 def test_with_maintenance_after_every_commit_the_timeline_never_outgrows_its_setting(

@@ -66,6 +66,7 @@ def counts(table: hudi.Table) -> dict[str, int]:
     return {partition: len(each) for partition, each in sorted(found.items())}
 
 
+@pytest.mark.slow
 def test_partitions_get_a_number_of_their_own_and_so_do_those_that_come(folder: Path, oracle: Oracle) -> None:
     with hudi.open_table(str(folder)) as table:
         planned = table.rescale(8, partitions="2026-01-*", plan_only=True)

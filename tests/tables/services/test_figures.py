@@ -44,6 +44,7 @@ def run(made: SimulatedTable, commits: int, takes: int, touched: Callable[[int],
     return worst
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [MIB // 16, 2 * MIB])
 def test_upserts_of_every_group_are_written_at_most_four_times_in_200_commits(size: int) -> None:
     made = SimulatedTable(TableSettings(), growth=0.7)
@@ -57,6 +58,7 @@ def test_upserts_of_every_group_are_written_at_most_four_times_in_200_commits(si
     assert made.read("9") == made.committed("9")
 
 
+@pytest.mark.slow
 def test_groups_that_fill_at_different_times_share_plans_and_none_gets_more_logs_for_that() -> None:
     made = SimulatedTable(TableSettings(compaction_first_commits=28), growth=0.7)
     worst = run(made, 300, 2, lambda number: {key: MIB // 16 for index, key in enumerate(KEYS) if number >= index})

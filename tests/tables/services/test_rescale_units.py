@@ -56,6 +56,7 @@ def stored(folder: Path, kind: type[FailingStore]) -> FailingStore:
     return kind(folder, System.real().ids, anchor=LOG_LAYOUT.root)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [FailingStore, InPlaceStore])
 @pytest.mark.parametrize("after", [2, 36])
 def test_a_unit_that_is_rewritten_twice_reports_the_files_of_the_first_run(

@@ -82,6 +82,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "t"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("before", "after"), [(2, 4), (4, 2), (4, 6), (1, 5), (3, 20), (7, 1)])
 @pytest.mark.parametrize("partitioned", [True, False])
 def test_all_rows_are_there_once_before_and_after_whatever_the_numbers_are(
@@ -102,6 +103,7 @@ def test_all_rows_are_there_once_before_and_after_whatever_the_numbers_are(
     assert_holds(folder, oracle)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ordering", ["ts", None])
 def test_rows_that_come_later_find_those_of_their_keys(folder: Path, ordering: str | None) -> None:
     oracle = filled(folder, 4, ordering=ordering)
@@ -138,6 +140,7 @@ def test_rows_are_no_news_and_the_past_stays_as_it_was(folder: Path) -> None:
     assert [row["id"] for row in query_by_hudi_rs(folder, since=before)] == ["new"]
 
 
+@pytest.mark.slow
 def test_a_restore_goes_back_over_it_and_rows_find_their_groups_again(folder: Path) -> None:
     oracle = filled(folder, 4)
     with hudi.open_table(str(folder)) as table:
@@ -159,6 +162,7 @@ def test_a_restore_goes_back_over_it_and_rows_find_their_groups_again(folder: Pa
     assert_holds(folder, oracle)
 
 
+@pytest.mark.slow
 def test_a_restore_goes_back_over_overwrites_on_both_sides_of_it(folder: Path) -> None:
     oracle = filled(folder, 4)
     other = [{"id": f"o{i}", "part": "a", "ts": i, "v": i} for i in range(40)]
@@ -176,6 +180,7 @@ def test_a_restore_goes_back_over_overwrites_on_both_sides_of_it(folder: Path) -
     assert_holds(folder, oracle)
 
 
+@pytest.mark.slow
 def test_a_savepoint_after_it_comes_back_with_its_buckets(folder: Path) -> None:
     oracle = filled(folder, 2)
     with hudi.open_table(str(folder)) as table:

@@ -155,6 +155,7 @@ def assert_holds(folder: Path, *written: list[Row]) -> None:
     assert_same_rows(read_by_us(folder), arrow(oracle.rows()), "our reader")
 
 
+@pytest.mark.slow
 def test_what_was_cleaned_replaced_or_undone_is_not_missed(folder: Path) -> None:
     """All of it in instants of the history, whose slots are gone."""
     with hudi.open_table(str(folder)) as table:

@@ -165,6 +165,7 @@ def test_a_new_folder_is_synced_into_the_one_above(root: Path, tmp_path: Path) -
     assert {str(root), str(root / "a"), str(root / "a/b")} <= set(synced)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", [1, 2])
 @pytest.mark.parametrize("call", ["create('p/a', [b'x'], durable=True)", "stage([('p/a', [b'x'])])", "replace('p/a', [b'x'])"])
 def test_a_failed_fsync_is_reported_and_never_tried_again(root: Path, tmp_path: Path, call: str, which: int) -> None:
@@ -177,6 +178,7 @@ def test_a_failed_fsync_is_reported_and_never_tried_again(root: Path, tmp_path: 
     assert LocalStore(str(root), SystemIds()).list_folder("p").files == ([] if which == 1 else ["a"])
 
 
+@pytest.mark.slow
 def test_one_failed_fsync_among_many_files_is_reported(root: Path, tmp_path: Path) -> None:
     (root / "p").mkdir(parents=True)
     files = [(f"p/{number}", [b"x"]) for number in range(20)]
@@ -195,6 +197,7 @@ def test_a_write_that_takes_a_part_is_continued(root: Path, tmp_path: Path) -> N
     assert (root / "a").read_bytes() == b"fghij"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", ["writev", "fsync:1", "/^link(at)?$", "/^unlink(at)?$", "fsync:2"])
 def test_a_process_killed_while_creating_leaves_all_or_nothing(root: Path, tmp_path: Path, call: str) -> None:
     root.mkdir()
@@ -326,6 +329,7 @@ def test_an_immutable_folder_is_a_denial_and_not_a_file_system_without_hard_link
     assert store.link_all([("stage/file", "part/file")]) == [Outcome.CREATED]
 
 
+@pytest.mark.slow
 def test_a_file_in_a_folder_that_may_not_be_opened_is_there_perhaps(shared_root: Path) -> None:
     """It could be created, and nobody can say whether its name survives a power cut."""
     for call in ("create('file', [b'x'], durable=True)", "create_all([('other', [b'x'])], durable=True)"):

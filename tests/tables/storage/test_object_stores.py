@@ -26,6 +26,7 @@ def test_a_create_whose_answer_is_lost_is_unknown_and_its_repeat_finds_our_bytes
     assert behind.get("slot/1").to_pybytes() == b"ours"
 
 
+@pytest.mark.slow
 def test_a_create_whose_answer_is_lost_loses_to_who_was_first(behind: Store, straight: Store, proxy: FaultyProxy) -> None:
     assert straight.create("slot/1", [b"theirs"], durable=True) is Outcome.CREATED
     proxy.arm("PUT", Fault.DROP_ANSWER)
@@ -34,6 +35,7 @@ def test_a_create_whose_answer_is_lost_loses_to_who_was_first(behind: Store, str
     assert behind.get("slot/1").to_pybytes() == b"theirs"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 504])
 def test_an_answer_that_decides_nothing_is_unknown_and_not_retried(behind: Store, proxy: FaultyProxy, status: int) -> None:
     proxy.arm("PUT", status)

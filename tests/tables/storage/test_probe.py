@@ -15,6 +15,7 @@ UNSIGNED = pytest.mark.parametrize("server", ["moto", "gcs"], indirect=True)
 """The others refuse a request of which the proxy has taken a signed header."""
 
 
+@pytest.mark.slow
 def test_a_store_with_exclusive_creates_passes_again_and_again_and_is_left_clean(store: Store) -> None:
     for _ in range(3):
         probe(store, "probes", system())

@@ -77,6 +77,7 @@ def test_a_spool_that_is_given_up_leaves_nothing(store: Store) -> None:
     assert store.list_folder(".hoodie/.headgate/stage/1/me").files == []
 
 
+@pytest.mark.slow
 def test_a_parquet_writer_that_is_given_up_with_its_spool_writes_into_no_other_file(store: Store, tmp_path: Path) -> None:
     """pyarrow finishes a file when its writer is collected; the descriptor's number belongs to another file by then."""
     rows = pa.table({"a": [1]})

@@ -28,6 +28,7 @@ def test_ten_files_of_a_level_become_one_of_the_next(tmp_path: Path) -> None:
     assert int((tmp_path / PATH / "_version_").read_text()) == len(seen), "one manifest each"
 
 
+@pytest.mark.slow
 def test_every_kept_manifest_finds_its_files_when_obsolete_ones_are_deleted(tmp_path: Path) -> None:
     table = store_in(tmp_path)
     for number in range(35):
