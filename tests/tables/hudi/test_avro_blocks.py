@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.types as pat
 import pytest
 
 from headgate_tables import hudi
@@ -33,7 +34,14 @@ from support.tables import SCHEMA, create, keys, notes, rows
 from support.type_cases import CASES, column
 
 FORMAT = "hoodie.logfile.data.block.format"
-STAMPED = {name: case for name, case in CASES.items() if not avro_blocks_allowed(pa.schema([(name, case.stored)]))}
+REFUSED = {name: case for name, case in CASES.items() if not avro_blocks_allowed(pa.schema([(name, case.stored)]))}
+SPOT = pa.struct([("x", pa.int32()), ("name", pa.string())])
+OTHERS = {
+    "id": ["k0", "k1", "k3", "k4"],
+    "ts": [1, 1, 1, 1],
+    "spot": [{"x": 1, "name": "a"}, None, {"x": None, "name": ""}, {"x": -1, "name": None}],
+}
+"""Columns of ``table_of`` that are no case of a type."""
 
 
 def blocks(path: Path) -> list[Block]:
@@ -52,8 +60,8 @@ def block_of(size: int, note: str = "", group: int = 0) -> BlockRows:
     return BlockRows(made, made["id"].chunk(0), number, "20260201000000000", "p", f"{group:08}-7c1f-4b5e-9a51-0c7f4a3e9d10-0")
 
 
-@pytest.mark.parametrize(("form", "kind"), [(None, "AVRO_DATA"), ("parquet", "PARQUET_DATA")])
-def test_small_log_blocks_are_avro_unless_the_table_says_otherwise(tmp_path: Path, form: str | None, kind: str) -> None:
+@pytest.mark.parametrize(("form", "kind"), [(None, "PARQUET_DATA"), ("auto", "AVRO_DATA")])
+def test_log_blocks_are_parquet_unless_the_table_says_otherwise(tmp_path: Path, form: str | None, kind: str) -> None:
     table = create(tmp_path)
     if form is not None:
         table.configure({FORMAT: form})
@@ -181,49 +189,69 @@ def test_blocks_get_their_own_rows_wherever_passes_end() -> None:
         assert set(decode(content, schema, ["_hoodie_file_name"], "it")["_hoodie_file_name"].to_pylist()) == {given.file_name}
 
 
-@pytest.mark.parametrize("name", STAMPED)
-def test_a_table_with_a_timestamp_inside_another_type_stays_parquet(tmp_path: Path, name: str) -> None:
-    made = table_of(tmp_path, {name: STAMPED[name].given})
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_table_with_a_type_that_hudi_rs_does_not_always_read_in_avro_stays_parquet(tmp_path: Path, name: str) -> None:
+    made = table_of(tmp_path, {name: REFUSED[name].given})
     assert kinds(tmp_path / "t") == {"DELETE": 1, "PARQUET_DATA": 1}
     assert made.scan().to_table().num_rows == 4
 
 
-@pytest.mark.parametrize("name", STAMPED)
-def test_hudi_rs_refuses_a_timestamp_inside_another_type_in_avro(
+@pytest.mark.parametrize("name", [name for name, case in REFUSED.items() if pat.is_struct(case.stored)])
+def test_hudi_rs_reads_no_timestamp_in_a_struct_of_an_avro_block(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     """The reason why such tables stay Parquet. When this fails, hudi-rs has learnt it."""
     monkeypatch.setattr(small_blocks, "avro_blocks_allowed", lambda schema: True)
-    made = table_of(tmp_path, {name: STAMPED[name].given})
+    table_of(tmp_path, {name: REFUSED[name].given})
+    with pytest.raises(Exception, match="type"):
+        read_by_hudi_rs(tmp_path / "t")
+
+
+@pytest.mark.parametrize("name", [name for name, case in REFUSED.items() if not pat.is_struct(case.stored)])
+def test_hudi_rs_reads_no_list_or_map_of_an_avro_block_that_lacks_a_column(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """The reason why such tables stay Parquet: any table may get a column. When this fails, hudi-rs has learnt it."""
+    monkeypatch.setattr(small_blocks, "avro_blocks_allowed", lambda schema: True)
+    made = table_of(tmp_path, {name: REFUSED[name].given})
+    made.alter(Alteration(add={"more": pa.int64()}))
     assert kinds(tmp_path / "t") == {"DELETE": 1, "AVRO_DATA": 1}
     assert made.scan().to_table().num_rows == 4
     with pytest.raises(Exception, match="type"):
         read_by_hudi_rs(tmp_path / "t")
 
 
-def test_hudi_rs_reads_every_type_that_may_be_in_avro_blocks(tmp_path: Path) -> None:
-    allowed = {name: case.given for name, case in CASES.items() if name not in STAMPED}
-    made = table_of(tmp_path, allowed)
+def test_hudi_rs_reads_every_type_that_may_be_in_avro_blocks_also_when_the_table_has_got_a_column(tmp_path: Path) -> None:
+    allowed = {name: case.given for name, case in CASES.items() if name not in REFUSED}
+    made = table_of(tmp_path, {**allowed, "spot": SPOT})
     assert kinds(tmp_path / "t") == {"DELETE": 1, "AVRO_DATA": 1}
     expected = made.scan().to_table()
     assert_same_rows(without_meta(read_by_hudi_rs(tmp_path / "t")), expected, "hudi-rs")
-    stored = pa.schema([("id", pa.string()), *((name, CASES[name].stored) for name in allowed)])
+    stored = pa.schema(
+        [("id", pa.string()), ("ts", pa.int64()), *((name, CASES[name].stored) for name in allowed), ("spot", SPOT)]
+    )
     assert_same_rows(expected, of_types(stored), "our reader")
+    made.alter(Alteration(add={"more": pa.int64()}))
+    wider = expected.append_column("more", pa.nulls(4, pa.int64()))
+    assert_same_rows(without_meta(read_by_hudi_rs(tmp_path / "t")), wider, "hudi-rs")
 
 
 def table_of(path: Path, types: dict[str, pa.DataType]) -> hudi.Table:
     """With values at the edges in one log file, and no base file."""
-    schema = pa.schema([("id", pa.string()), *types.items()])
-    table = hudi.create_table(str(path / "t"), schema, record_key="id", buckets=1)
+    schema = pa.schema([("id", pa.string()), ("ts", pa.int64()), *types.items()])
+    table = hudi.create_table(str(path / "t"), schema, record_key="id", ordering="ts", buckets=1)
     table.configure({FORMAT: "avro"})
-    table.delete(pa.table({"id": ["none"]}))
+    table.delete(pa.table({"id": ["none"], "ts": [1]}))
     table.upsert(of_types(schema))
     return table
 
 
 def of_types(schema: pa.Schema) -> pa.Table:
-    columns = [column(field.name, field.type, [0, 1, 3, 4]) for field in schema if field.name != "id"]
-    return pa.table([pa.array(["k0", "k1", "k3", "k4"]), *columns], schema=schema)
+    columns = [
+        pa.array(OTHERS[field.name], field.type) if field.name in OTHERS else column(field.name, field.type, [0, 1, 3, 4])
+        for field in schema
+    ]
+    return pa.table(columns, schema=schema)
 
 
 # --- damage, and blocks that are read together ---

@@ -286,7 +286,7 @@ SETTINGS: Mapping[str, Setting] = {
         BLOCK_FORMATS.__getitem__,
         "parquet, avro or auto: how rows are stored in log files. avro: few rows in many buckets take a fraction of the CPU, and "
         "up to four times the bytes until they are compacted; auto: avro where it is no larger; parquet always "
-        "where a timestamp is nested in another type",
+        "in tables with lists, maps or timestamps in structs",
     ),
 }
 
