@@ -23,10 +23,9 @@ class Origin:
     load: float
 
     def __str__(self) -> str:
-        rounds = "1 round" if self.rounds == 1 else f"medians of {self.rounds} rounds"
-        return (
-            f"Commit {self.commit}, {self.date}, {self.cpu}, {self.cpus} processors, {rounds}, load at the end {self.load:.1f}."
-        )
+        runs = "one run" if self.rounds == 1 else f"medians of {self.rounds} runs"
+        machine = f"{self.cpu}, {self.cpus} processors"
+        return f"Commit {self.commit}, {self.date}, {machine}, {runs}, load at the end {self.load:.1f}."
 
 
 @dataclass(frozen=True, slots=True)

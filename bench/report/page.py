@@ -8,9 +8,9 @@ from bench.tables.figures import OURS, number
 
 HEAD = """# Performance
 
-What the benches measured last, written by `./task bench report`: a run of `./task bench NAME` in full replaces the sections that
-it measured. Machines differ, so judge the columns *times better*, which compare contenders of the same run (in brackets the range
-over its rounds); above 1 we are better. CPU is user and system time of all threads and processes, of servers and clients.
+What the benches measured last, written by `./task bench report`: a bench that runs in full replaces the sections that it
+measured. Machines differ, so judge the columns *times better*, which compare contenders of the same runs (in brackets their
+range); above 1 we are better. CPU is user and system time of all threads and processes, of servers and clients.
 """
 
 

@@ -30,7 +30,7 @@ def test_a_section_shows_medians_ratios_round_by_round_its_goals_and_where_it_wa
     assert "| 1 M rows | rows/CPU-s | 240 k | 120 k | 2.00 (1.00 to 3.00) |" in lines
     assert "| 1 M rows | s, p99 | 0.25 |  |  |" in lines, "of which the peer has none"
     assert (
-        "A peer without a server. Commit 0ld, 2026-01-01, a processor, 2 processors, medians of 3 rounds, load at the end 0.2."
+        "A peer without a server. Commit 0ld, 2026-01-01, a processor, 2 processors, medians of 3 runs, load at the end 0.2."
         in lines
     )
     assert "- loads: &gt;= 1.5x the peer: 2, met" in lines
