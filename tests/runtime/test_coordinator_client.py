@@ -18,7 +18,7 @@ from headgate_proto.cluster.v1.coordination_pb2_grpc import (
 )
 from headgate_runtime.coordinator_client import CoordinatorClient
 from headgate_runtime.coordinator_stream import CoordinatorStream
-from headgate_runtime.errors import UnknownMessageError, rpc_error
+from headgate_runtime.errors import UnknownMessageError, from_call, rpc_error
 from headgate_runtime.lifecycle import StartError
 from headgate_runtime.settings import ServiceSettings
 from headgate_runtime.world import Clock, World
@@ -318,3 +318,28 @@ async def test_a_process_waits_for_a_coordinator_that_is_not_there_for_as_long_a
         while clock.now - began < 3 * START_TIMEOUT_S:
             await asyncio.sleep(0.01)
         assert not running.done()
+
+
+class RefusingHeartbeats(ScriptedOwner):
+    """It welcomes a process, wants a heartbeat each millisecond, and refuses what the process says."""
+
+    async def Control(self, request_iterator: Any, context: Any) -> None:
+        await anext(request_iterator)
+        await context.write(wire.ControlResponse(welcome=wire.Welcome(heartbeat_ms=1)))
+        await anext(request_iterator)
+        raise rpc_error(errors_pb2.CODE_INVALID_ARGUMENT, "it is unknown here", "Upgrade.")
+
+
+async def test_what_a_coordinator_says_against_a_process_is_heard_while_that_sends_heartbeats() -> None:
+    async with (
+        served(partial(add_CoordinationServiceServicer_to_server, RefusingHeartbeats())) as address,
+        grpc.aio.insecure_channel(address) as channel,
+    ):
+        for _ in range(20):
+            handler = Handler()
+            stream: Stream = CoordinatorStream(handler, World.real().clock, lambda _: None)
+            with pytest.raises(ExceptionGroup) as ended:
+                await stream.serve(handler.open_call(channel))
+            (refused,) = ended.value.exceptions
+            assert isinstance(refused, grpc.aio.AioRpcError)
+            assert from_call(refused).message == "it is unknown here"

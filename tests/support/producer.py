@@ -12,6 +12,7 @@ import pyarrow as pa
 from headgate_proto.api.v1 import errors_pb2, ingest_pb2
 from headgate_proto.api.v1.ingest_pb2_grpc import IngestServiceStub
 from headgate_proto.parts import messages_of
+from headgate_proto.stream_reader import StreamReader
 
 
 class Producer:
@@ -19,6 +20,7 @@ class Producer:
 
     def __init__(self, call: Any) -> None:
         self._call = call
+        self._reader: StreamReader[ingest_pb2.AppendResponse] = StreamReader(call)
         self.offset = 0
 
     async def open(self, table: str, channel: str = "c", incarnation: int = 0) -> None:
@@ -57,12 +59,16 @@ class Producer:
 
     async def status(self) -> grpc.StatusCode:
         """How the call ended, which it has to."""
-        code: grpc.StatusCode = await self._call.code()
-        return code
+        try:
+            while await self._reader.read() is not grpc.aio.EOF:
+                pass
+        except grpc.aio.AioRpcError as ended:
+            return ended.code()
+        return grpc.StatusCode.OK
 
     async def answer(self) -> ingest_pb2.AppendResponse:
         """The next one; one without content at the stream's end."""
-        answer = await self._call.read()
+        answer = await self._reader.read()
         return ingest_pb2.AppendResponse() if answer is grpc.aio.EOF else answer
 
     async def opened(self) -> ingest_pb2.Opened:

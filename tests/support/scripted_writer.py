@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_proto.cluster.v1.coordination_pb2_grpc import CoordinationServiceStub
+from headgate_proto.stream_reader import StreamReader
 from headgate_tables.hudi.change_writer import ChangeWriter
 from headgate_tables.hudi.place import place
 from headgate_tables.opening import as_hudi
@@ -223,10 +224,11 @@ class ScriptedWriter:
     async def serve(self, channel: grpc.aio.Channel) -> None:
         """Until the coordinator ends it; ``why`` is then what it said."""
         call: Any = CoordinationServiceStub(channel).Control()
+        reader: StreamReader[wire.ControlResponse] = StreamReader(call)
         try:
             async with asyncio.TaskGroup() as group:
                 others = [group.create_task(self._send_all(call))]
-                while (response := await call.read()) is not grpc.aio.EOF:
+                while (response := await reader.read()) is not grpc.aio.EOF:
                     match response.WhichOneof("message"):
                         case "welcome" if self._beats:
                             others.append(group.create_task(self._beat_on(response.welcome.heartbeat_ms / 1000)))
@@ -251,7 +253,7 @@ class ScriptedWriter:
             message = await self._outbox.get()
             try:
                 await call.write(message)
-            except asyncio.InvalidStateError:
+            except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
                 return  # the stream is over, and the reader learns why
 
     async def _beat_on(self, interval: float) -> None:

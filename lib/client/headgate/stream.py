@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, assert_never
 
-import grpc
 from grpc import aio
 
 from headgate.acks import Acks
@@ -20,6 +19,7 @@ from headgate_proto.api.v1 import ingest_pb2
 from headgate_proto.handshake import by_key
 from headgate_proto.ranges import OutOfRangeError, check_ranges
 from headgate_proto.serialized import inside, requests_of, with_bytes
+from headgate_proto.stream_reader import StreamReader
 
 if TYPE_CHECKING:
     Call = aio.StreamStreamCall[bytes, ingest_pb2.AppendResponse]
@@ -117,14 +117,16 @@ class Stream:
     # --- in ---
 
     async def _receive(self, call: "Call", has_tls: bool) -> Failure:
+        reader = StreamReader(call)
         try:
             said = await call.initial_metadata()
             server = self._transport.answered(self._address, said, heard=False)
             self._writer = self._writer or server
             while True:
-                answer = await call.read()
+                answer = await reader.read()
                 if not isinstance(answer, ingest_pb2.AppendResponse):
-                    return await self._end_of(call, has_tls)
+                    ended = UnavailableError(f"{self._address} ended the stream", fix="The SDK opens the channel again.")
+                    return Failure(ended, wire.ACTION_RESUME)
                 if not self._answers:
                     check_version(by_key(said), self._address)
                 self._answers += 1
@@ -137,14 +139,6 @@ class Stream:
             return failure_of_status(*status, self._address, tls=has_tls)
         except HeadgateError as error:
             return Failure(error, wire.ACTION_GIVE_UP)
-
-    async def _end_of(self, call: "Call", has_tls: bool) -> Failure:
-        status = await call.code()
-        if status is not grpc.StatusCode.OK:
-            said = (status, await call.details() or "", await call.trailing_metadata())
-            return failure_of_status(*said, self._address, tls=has_tls)
-        ended = UnavailableError(f"{self._address} ended the stream", fix="The SDK opens the channel again.")
-        return Failure(ended, wire.ACTION_RESUME)
 
     def _apply(self, answer: ingest_pb2.AppendResponse) -> Failure | None:
         """Applies an answer; returns the failure if it ends the stream. Raises ProtocolViolationError, TableRestoredError."""

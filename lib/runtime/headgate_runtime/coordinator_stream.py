@@ -12,6 +12,7 @@ from google.protobuf.message import Message
 
 from headgate_proto.handshake import by_key
 from headgate_proto.ranges import check_ranges
+from headgate_proto.stream_reader import StreamReader
 from headgate_runtime.errors import VersionSkewError
 from headgate_runtime.greeting import version_refusal
 from headgate_runtime.world import Clock
@@ -107,11 +108,12 @@ class CoordinatorStream(Generic[Request, Response]):
         """Serves the stream until it ends. Raises, in a group, grpc.aio.AioRpcError if it breaks, UnknownMessageError,
         VersionSkewError and OutOfRangeError.
         """
+        reader = StreamReader(call)
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(each) for each in (self._send_all(call), self._beat(), self._beat_when_due())]
                 heard = False
-                while (message := await call.read()) is not grpc.aio.EOF:
+                while (message := await reader.read()) is not grpc.aio.EOF:
                     if not heard and (why := version_refusal(by_key(await call.initial_metadata()))):
                         raise VersionSkewError(why)
                     heard = True
@@ -131,7 +133,7 @@ class CoordinatorStream(Generic[Request, Response]):
                 message = self._outbox.popleft()
                 try:
                     await call.write(message)
-                except asyncio.InvalidStateError:
+                except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
                     return  # the stream is over; the reader gets the error
                 self._handler.sent(message)
 
