@@ -37,7 +37,7 @@ from headgate_runtime.threads import FailStopThreads
 from headgate_runtime.world import World
 from headgate_tables.errors import ReopenTable, SyncFailedError
 from headgate_tables.face.owner import Table
-from headgate_tables.face.settings import BLOCK_FORMAT
+from headgate_tables.face.settings import BLOCK_FORMAT, TableSettings
 
 _log = structlog.get_logger()
 _T = TypeVar("_T")
@@ -267,7 +267,7 @@ class OwnedTable:
         session = self._writers.get(send.process)
         if session is None or send.process not in self._parts:
             return  # the writer is lost, and the event is on its way to the core
-        block_format = self._committer.settings.get(BLOCK_FORMAT, "")
+        block_format = self._committer.settings.get(BLOCK_FORMAT, TableSettings().block_format)
         session.send(wire.ControlResponse(table=order_of(self.target, send.generation, send.order, block_format)))
         if isinstance(send.order, instructions.Detach):
             self._parts.discard(send.process)

@@ -60,8 +60,8 @@ def block_of(size: int, note: str = "", group: int = 0) -> BlockRows:
     return BlockRows(made, made["id"].chunk(0), number, "20260201000000000", "p", f"{group:08}-7c1f-4b5e-9a51-0c7f4a3e9d10-0")
 
 
-@pytest.mark.parametrize(("form", "kind"), [(None, "PARQUET_DATA"), ("auto", "AVRO_DATA")])
-def test_log_blocks_are_parquet_unless_the_table_says_otherwise(tmp_path: Path, form: str | None, kind: str) -> None:
+@pytest.mark.parametrize(("form", "kind"), [(None, "AVRO_DATA"), ("parquet", "PARQUET_DATA"), ("avro", "AVRO_DATA")])
+def test_small_log_blocks_are_avro_unless_the_table_says_otherwise(tmp_path: Path, form: str | None, kind: str) -> None:
     table = create(tmp_path)
     if form is not None:
         table.configure({FORMAT: form})

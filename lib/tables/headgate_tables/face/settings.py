@@ -95,7 +95,7 @@ class TableSettings:
     ttl_by: str = LAST_WRITE
     sort_columns: str = ""
     sort_curve: str = "LINEAR"
-    block_format: BlockFormat = "parquet"
+    block_format: BlockFormat = "auto"
 
     @classmethod
     def from_texts(cls, values: Mapping[str, str]) -> "TableSettings":
@@ -284,9 +284,9 @@ SETTINGS: Mapping[str, Setting] = {
     "block_format": Setting(
         BLOCK_FORMAT,
         BLOCK_FORMATS.__getitem__,
-        "parquet, avro or auto: how rows are stored in log files. avro: few rows in many buckets take a fraction of the CPU, and "
-        "up to four times the bytes until they are compacted; auto: avro where it is no larger; parquet always "
-        "in tables with lists, maps or timestamps in structs",
+        "auto, parquet or avro: how rows are stored in log files. auto: avro where it is no larger, so that few rows in many "
+        "buckets take a fraction of the CPU; avro: always, with up to four times the bytes until they are compacted; parquet "
+        "always in tables with lists, maps or timestamps in structs",
     ),
 }
 
