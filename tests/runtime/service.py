@@ -33,12 +33,21 @@ async def main(drain: asyncio.Event) -> None:
         from headgate_runtime.grpc_server import Server
 
         Server(settings)
-    if what in ("drains", "hangs"):
+    if what == "frees":
+        await _use_and_free(200)
+    if what in ("drains", "hangs", "frees"):
         lifecycle.announce_ready("127.0.0.1:70")
         await drain.wait()
-        print("drained" if what == "drains" else "draining", flush=True)
+        print("draining" if what == "hangs" else "drained", flush=True)
     if what == "hangs":
         await asyncio.Event().wait()
+
+
+async def _use_and_free(mebibytes: int) -> None:
+    used = [bytes([1]) * (1 << 20) for _ in range(mebibytes)]
+    kept = [bytes(100) for _ in used]
+    used.clear()
+    assert kept
 
 
 async def _fail() -> None:

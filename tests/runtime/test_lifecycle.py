@@ -6,11 +6,13 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
+import psutil
 import pytest
 
 from headgate_runtime.environment import ENVIRONMENT
@@ -98,6 +100,18 @@ def test_the_malloc_environment_is_set_in_the_same_process_and_a_users_own_value
         assert told["environment"] == {**ENVIRONMENT, "MALLOC_TOP_PAD_": "4096"}
         assert told["pid"] == process.pid
         assert told["pid"] != os.getpid()
+
+
+@pytest.mark.slow
+def test_a_service_that_used_two_hundred_mebibytes_for_a_moment_gives_them_back() -> None:
+    with service("frees") as process:
+        lines_until_ready(process)
+        running = psutil.Process(process.pid)
+        assert running.memory_info().rss > 200 << 20, "the allocator keeps them at first"
+        end = time.monotonic() + READY_S
+        while running.memory_info().rss > 150 << 20:
+            assert time.monotonic() < end
+            time.sleep(0.1)
 
 
 @pytest.mark.slow

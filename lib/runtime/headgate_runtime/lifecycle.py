@@ -14,7 +14,9 @@ from headgate_runtime import plain_structlog  # isort: skip  # noqa: F401 - befo
 import structlog
 
 from headgate_runtime.environment import ENVIRONMENT
+from headgate_runtime.unused_memory import return_unused_memory
 from headgate_runtime.without_pandas import run_without_pandas
+from headgate_runtime.world import World
 
 _SWITCH_S: Final = 0.0005
 """How long a thread waits for the interpreter's lock before it asks for it. With Python's default of 5 ms, a thread that computes
@@ -76,7 +78,10 @@ async def _run_until_drained(main: Callable[[asyncio.Event], Awaitable[None]]) -
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, signalled, number)
-    await main(drain)
+    async with asyncio.TaskGroup() as group:
+        returning = group.create_task(return_unused_memory(World.real().clock))
+        await main(drain)
+        returning.cancel()
 
 
 @contextlib.contextmanager
