@@ -14,13 +14,11 @@ from headgate_tables.hudi.definition import ABSENT, Definition
 from headgate_tables.hudi.definition_values import encode_groups
 from headgate_tables.hudi.services.planning.plans import plan_names
 from headgate_tables.hudi.services.table_context import TableContext
+from headgate_tables.hudi.timeline.active import list_instants
 from headgate_tables.hudi.timeline.instant import NEVER, Instant, State
 from headgate_tables.hudi.timeline.restore_metadata import encode_restore, encode_restore_plan
 from headgate_tables.hudi.timeline.savepoint_metadata import encode_savepoint
 from headgate_tables.hudi.view import FileSystemView
-
-_WRITTEN_AS = {"commit": "compaction"}
-"""Actions whose pending files are named differently from the completed one."""
 
 
 def savepoint(table: TableContext, comment: str, user: str) -> str:
@@ -92,7 +90,7 @@ def restore(table: TableContext, instant: str, *, plan_only: bool = False) -> Re
     names = [each.path for each in reversed(writes)]
     names += [path for time in later for path in savepoint_files(time, state.savepoints[time])]
     names += [path for paths in data.values() for path in paths]
-    names += [Instant(each.time, _WRITTEN_AS.get(each.action, each.action), s).path for each in writes for s in _PENDING]
+    names += _pending_files(table, {each.time for each in writes})
     names += [path for plan in plans.values() for path in plan_names(plan)]
     undone = [each.time for each in writes]
     names += [hashing_path(each.time) for each in writes if each.action == REPLACECOMMIT]  # which a rescale is
@@ -127,7 +125,12 @@ def restore(table: TableContext, instant: str, *, plan_only: bool = False) -> Re
     return RestoreResult(started, instant, tuple(undone), sum(map(len, data.values())), len(plans))
 
 
-_PENDING = (State.INFLIGHT, State.REQUESTED)
+def _pending_files(table: TableContext, instants: set[str]) -> list[str]:
+    """The other files of completed instants, as they are listed: a clustering or a log compaction of another program completes as
+    an action of another name.
+    """
+    found = [each for each in list_instants(table.store) if each.time in instants and each.action != "savepoint"]
+    return [each.path for each in found if each.state is not State.COMPLETED]
 
 
 def restored_channels(now: Channels, saved: Channels) -> Channels:
