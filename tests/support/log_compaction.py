@@ -9,10 +9,13 @@ import pyarrow.parquet as pq
 
 from headgate_tables import hudi
 from headgate_tables.arrow import Field
+from headgate_tables.commitlog.records import DataFile
+from headgate_tables.face.files import WriteStat, WriteStatus
 from headgate_tables.hudi.log.block import BlockKind, HeaderKey, encode_block
 from headgate_tables.hudi.log.names import log_name, parse_log_name
 from headgate_tables.hudi.log.reader import DeleteBlock, RowsBlock, read_log_file
 from headgate_tables.hudi.schema.meta_columns import RECORD_KEY
+from headgate_tables.hudi.timeline.commit_metadata import decode_commit, encode_commit
 from support.table_files import data_files, instant_of, kind
 
 MARK = "of the log compaction"
@@ -39,8 +42,9 @@ def write_log_compaction(table: Path, instant: str, replaced: Collection[str]) -
             pieces += encode_block(BlockKind.DELETE, headers, [block.block.content])
     name = parse_log_name(files[0].name)
     assert name is not None
-    (table / log_name(name.file_id, instant, 1, "0-0-0")).write_bytes(b"".join(bytes(memoryview(piece)) for piece in pieces))
-    _complete(table / ".hoodie" / "timeline", instant)
+    written = table / log_name(name.file_id, instant, 1, "0-0-0")
+    written.write_bytes(b"".join(bytes(memoryview(piece)) for piece in pieces))
+    _complete(table / ".hoodie" / "timeline", instant, name.file_id, written)
 
 
 def _merged(blocks: Collection[RowsBlock]) -> bytes:
@@ -50,13 +54,15 @@ def _merged(blocks: Collection[RowsBlock]) -> bytes:
     return written.getvalue()
 
 
-def _complete(timeline: Path, instant: str) -> None:
-    """With the metadata of another commit: readers take the schema from there, and ask for nothing else (fact HF1)."""
+def _complete(timeline: Path, instant: str, file_id: str, log: Path) -> None:
     newest = max(timeline.glob("*_*.deltacommit"), key=lambda file: file.name.partition("_")[2])
+    schema = decode_commit(newest.read_bytes(), newest.name).extra["schema"]
+    stat = WriteStat(file_id, "", log.name, log.stat().st_size, 0, 0, 1)
+    metadata = encode_commit(instant, [WriteStatus(stat, DataFile(log.name, stat.size, "", ""))], schema, "LOG_COMPACT", {})
     for state in ("requested", "inflight"):
         (timeline / f"{instant}.logcompaction.{state}").touch()
     completion = int(newest.name.partition("_")[2].partition(".")[0]) + 1
-    (timeline / f"{instant}_{completion}.deltacommit").write_bytes(newest.read_bytes())
+    (timeline / f"{instant}_{completion}.deltacommit").write_bytes(metadata)
 
 
 class LogCompacted:
