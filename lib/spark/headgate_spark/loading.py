@@ -48,7 +48,7 @@ def run_load(
     """Writes the rows in one commit. ``channels``: records that change with it, also when there is no row. ``counted``: the rows
     that ``df`` had before; with another number nothing is committed.
 
-    Raises TablesError, that of a task as what it was there.
+    Raises TablesError, that of a task as what it was there; DeposedError when the table gets another owner, which ends the job.
     """
     table.own()  # its definition may be newer than the one that this handle has read
     setup = setup_of(df, table, load, tasks=tasks, storage_options=storage_options, read_by=read_by)
@@ -97,7 +97,7 @@ def run_prepared(
         else:
             source = SourceRows(arrow_schema_of(setup.columns), table.url, storage_options)
             rows = _rows_by_arrow(df, source, placing, groups)
-        report = _run(rows, writing, setup)
+        report = _run(rows, writing, setup, table.check_owner)
         for at, why in transaction.find_false(report.statuses).items():
             raise CorruptFileError(
                 f"a task reported {report.statuses[at].stat.path} wrongly: {why}",
@@ -134,10 +134,10 @@ def _rows_by_arrow(df: DataFrame, source: SourceRows, placing: Placing, groups: 
     return session.range(0, len(shares), 1, max(1, len(shares))).mapInArrow(Packing(source, placing, shares).pack, PACKED)
 
 
-def _run(rows: DataFrame, writing: Writing, setup: LoadSetup) -> Report:
+def _run(rows: DataFrame, writing: Writing, setup: LoadSetup, check_owner: Callable[[], None]) -> Report:
     """The job. Few rows need no shuffle and no second stage; of many, one task that writes is no reason to read with one.
 
-    Raises the TablesError of a task as such.
+    Raises the TablesError of a task as such, and as ``jobs_while_owned``.
     """
     sent = rows.coalesce(1) if setup.few else rows.repartition(setup.tasks, TASK)
-    return collected(sent.mapInArrow(writing.write, REPORT))
+    return collected(sent.mapInArrow(writing.write, REPORT), check_owner)

@@ -61,21 +61,25 @@ def rescale(
                 progress=progress,
                 planned=planned,
             )
-    tasks = UnitTasks(spark, table.url, storage_options, Listener(progress) if progress is not None else None)
+    listener = Listener(progress) if progress is not None else None
+    tasks = UnitTasks(spark, table.url, storage_options, table.check_owner, listener)
     return table.rescale(buckets, partitions=partitions, run=tasks, planned=planned)
 
 
 @dataclass(frozen=True, slots=True)
 class UnitTasks:
-    """A ``RunUnits``."""
+    """A ``RunUnits``. ``check_owner``: see ``jobs_while_owned``."""
 
     spark: SparkSession
     url: str
-    storage_options: Mapping[str, str] | None = None
-    listener: Listener | None = None
+    storage_options: Mapping[str, str] | None
+    check_owner: Callable[[], None]
+    listener: Listener | None
 
     def __call__(self, job: RescaleJob, units: Sequence[RescaleUnit]) -> Iterable[Sequence[WriteStatus]]:
-        """Runs the job. Raises the TablesError of a task as such, and what the listener's ``progress`` raised."""
+        """Runs the job. Raises the TablesError of a task as such, as ``jobs_while_owned``, and what the listener's ``progress``
+        raised.
+        """
         if not units:
             return []
         numbers = numbers_of_tasks(self.spark, len(units))
@@ -84,7 +88,7 @@ class UnitTasks:
         given = self.spark.createDataFrame(rows, f"{TASK} int, {_UNIT} string").repartition(len(units), TASK)
         accumulator = accumulator_of(self.spark, self.listener) if self.listener is not None else None
         rewriting = Rewriting(self.url, self.storage_options, job, accumulator)
-        report = collected(given.mapInArrow(rewriting.write, REPORT))
+        report = collected(given.mapInArrow(rewriting.write, REPORT), self.check_owner)
         if self.listener is not None and self.listener.failed is not None:
             raise self.listener.failed
         return [report.statuses]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,6 +13,7 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
 from headgate_spark.carried import carried_by, carrying
+from headgate_spark.owned_jobs import jobs_while_owned
 from headgate_spark.packing import Numbers, Packer, unpacked
 from headgate_spark.planning import Load
 from headgate_spark.progress import LoadAccumulator, Written
@@ -167,10 +168,14 @@ class Report:
         return cls(statuses, sum(row["beaten"] for row in rows))
 
 
-def collected(written: DataFrame) -> Report:
-    """Runs a job whose rows are those of ``REPORT``. Raises the TablesError of a task as such."""
+def collected(written: DataFrame, check_owner: Callable[[], None]) -> Report:
+    """Runs a job whose rows are those of ``REPORT``. ``check_owner``: see ``jobs_while_owned``.
+
+    Raises the TablesError of a task as such, and DeposedError when the table has got another owner.
+    """
     try:
-        found: list[Any] = written.collect()
+        with jobs_while_owned(written.sparkSession, check_owner):
+            found: list[Any] = written.collect()
     except Exception as failed:
         if (error := carried_by(failed)) is not None:
             raise error from failed

@@ -176,15 +176,21 @@ async def _while_lent(owner: Maintenance, longest_ms: int, work: _Work) -> tuple
     except CommandError as ended:
         if ended.kind != DeposedError.__name__:
             raise
-        raise CommandError(
-            f"the table was lent for {longest_ms / 1000:g} s, and it took longer: nothing has changed",
-            fix="Compact the table first (`headgate compact`), which takes no pause, or give a longer --longest-pause.",
-            code=ExitCode.OPERATOR,
-            kind="LoanOver",
-        ) from ended
+        raise _loan_over(longest_ms, clock.monotonic() - began) from ended
     finally:
         work.stop()
     return done, clock.monotonic() - began
+
+
+def _loan_over(longest_ms: int, lent_s: float) -> CommandError:
+    """``lent_s``: seconds from the request to the end of the work."""
+    if lent_s * 1000 >= longest_ms:
+        what = f"the table was lent for {longest_ms / 1000:g} s, and it took longer"
+        fix = "Compact the table first (`headgate compact`), which takes no pause, or give a longer --longest-pause."
+    else:
+        what = f"the table got another owner within {lent_s:.1f} s, before the rescale was done"
+        fix = "Run the same again."
+    return CommandError(f"{what}: nothing has changed", fix=fix, code=ExitCode.OPERATOR, kind="LoanOver")
 
 
 def _show_plan(output: Output, planned: RescaleResult) -> None:
