@@ -1,4 +1,4 @@
-"""One flipped byte in one log of twelve slices: the other eleven go on at their rate, and the slice comes back without a loss."""
+"""One log of twelve slices has a flipped byte, or is gone: the others go on at their rate, and the slice comes back complete."""
 
 import asyncio
 from pathlib import Path
@@ -41,13 +41,18 @@ def batch(number: int) -> list[dict[str, Any]]:
     return [{"id": f"k{n}", "part": "p", "ts": number} for n in range(RECORDS)]
 
 
-def flip_a_byte(url: str) -> tuple[str, Path, bytes]:
-    """In the rows of the first log of one slice. Returns the slice's name, the file and what it set_aside."""
+def harm_a_log(url: str, how: str) -> tuple[str, Path, bytes]:
+    """A flipped byte in the rows of the first log of one slice, or no file at all. Returns the slice's name, the file and what it
+    held.
+    """
     group = hudi.open_table(url).file_groups()[3]
     part = group.slices()[-1]
     path = Path(url.removeprefix("file://")) / part.path(part.logs[0].name)
     before = path.read_bytes()
-    path.write_bytes(flip(before, end_of_last_page(before)))
+    if how == "gone":
+        path.unlink()
+    else:
+        path.write_bytes(flip(before, end_of_last_page(before)))
     return f"{group.partition}/{group.file_id}", path, before
 
 
@@ -77,7 +82,8 @@ async def commit(channel: aio.Channel, number: int) -> None:
     await channel.flush()
 
 
-async def test_a_damaged_slice_is_nobody_elses_trouble_and_comes_back_complete(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("how", "said"), [("flipped", "{} at byte 0"), ("gone", "{} is pinned by a compaction, but not there")])
+async def test_a_damaged_slice_is_nobody_elses_trouble_and_comes_back_complete(tmp_path: Path, how: str, said: str) -> None:
     with Cluster(tmp_path / "cluster", writers=2, options=OPTIONS) as cluster:
         async with aio.connect(cluster.address, timeout=READY_S, wait=READY_S) as hg:
             table = await hg.create_table("t", SCHEMA, key="id", ordering="ts", partition_by="part", buckets=BUCKETS)
@@ -86,7 +92,7 @@ async def test_a_damaged_slice_is_nobody_elses_trouble_and_comes_back_complete(t
             async with table.channel("c") as channel:
                 for number in range(3):
                     await commit(channel, number)
-                name, path, content = flip_a_byte(url)
+                name, path, content = harm_a_log(url, how)
                 await Maintenance(hg, "t").configure(SETTINGS)
                 cluster.start("compactor-1")
                 for number in range(3, 3 + CHECKPOINTS):  # four times the limit
@@ -96,7 +102,7 @@ async def test_a_damaged_slice_is_nobody_elses_trouble_and_comes_back_complete(t
                         await asyncio.sleep(0.1)
                     while len(compacted(hudi.open_table(url))) < BUCKETS - 1 or healthy_logs(url, name) >= LIMIT:
                         await asyncio.sleep(0.1)
-                assert f"{path.name} at byte 0" in alarms
+                assert said.format(path.name) in alarms
                 assert f"headgate table slice set-aside t {name}" in alarms
                 assert name not in compacted(hudi.open_table(url))
 

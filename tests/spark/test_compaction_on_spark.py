@@ -124,14 +124,31 @@ def test_a_task_that_dies_each_time_is_a_failure_that_counts_against_nobody(
     finish(tracked, plan, [runner.run(RunningAttempt(each)) for each in orders(tracked, plan)])
 
 
-def test_damage_is_reported_as_by_a_compactor(tracked: Tracked, runner: SparkRunner) -> None:
+@pytest.mark.parametrize("how", ["damaged", "gone"])
+def test_an_input_that_is_damaged_or_gone_is_named_and_other_slices_are_compacted(
+    tracked: Tracked, runner: SparkRunner, how: str
+) -> None:
     plan = planned(tracked)
-    [order] = [each for each in orders(tracked, plan) if each.operation.partition == "a"][:1]
+    order, *others = sorted(orders(tracked, plan), key=lambda each: each.operation.partition)
     log = tracked.path / "a" / order.operation.logs[0].name
-    log.write_bytes(b"x" * log.stat().st_size)
+    content = log.read_bytes()
+    if how == "gone":
+        log.unlink()
+    else:
+        log.write_bytes(b"x" * len(content))
     failed = runner.run(RunningAttempt(order)).failed
-    assert failed.kind == wire.FAILURE_KIND_DAMAGE
-    assert log.name in failed.why
+    assert (failed.kind, log.name in failed.why) == (wire.FAILURE_KIND_DAMAGE, True), failed.why
+    reports = {each.attempt.operation: runner.run(RunningAttempt(each)) for each in others}
+    done = [result(plan.operations[at], report.finished) for at, report in reports.items()]
+    dropped = plan.operations[order.attempt.operation]
+    assert tracked.table.finish_plan(plan.instant, done, {dropped: failed.why})
+    [stuck] = tracked.table.stuck
+    assert (stuck.key, stuck.why) == ((dropped.partition, dropped.file_id), failed.why)
+    log.write_bytes(content)
+    tracked.table.compact()
+    tracked.oracle.compact()
+    assert_same_rows(without_meta(read_by_hudi_rs(tracked.path)), tracked.expected(), "hudi-rs")
+    assert (tracked.table.stuck, tracked.table.verify().ok) == ([], True)
 
 
 def test_an_attempt_that_nobody_wants_any_more_ends_and_while_it_runs_that_is_seen(

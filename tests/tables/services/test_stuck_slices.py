@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from headgate_tables import hudi
-from headgate_tables.errors import CorruptFileError, OptionError
+from headgate_tables.errors import CorruptFileError, MissingFileError, OptionError
 from headgate_tables.face.operation import Operation, OperationResult, Plan
 from headgate_tables.face.results import SliceLogSize
 from headgate_tables.hudi import Table
@@ -217,6 +217,29 @@ def test_a_damaged_log_is_named_with_its_byte_by_a_compaction_without_a_cluster(
         assert f"{log} at byte 0" in stuck.why
         with pytest.raises(CorruptFileError):
             owner.table.scan().to_table()
+    owner.table.compact()
+    assert owner.table.stuck == []
+    assert_all_read_the_same(owner.table)
+
+
+def test_a_pinned_log_that_is_gone_is_named_and_its_slice_rests_while_others_are_compacted(owner: Owner) -> None:
+    """Also at the next attempts: the plan is not retried at once, and not for ever."""
+    group = next(each for each in owner.table.file_groups() if each.partition == P)
+    log = group.slices()[-1].path(group.slices()[-1].logs[0].name)
+    path = Path(owner.table.url.removeprefix("file://")) / log
+    content = path.read_bytes()
+    path.unlink()
+    result = owner.table.compact()
+    assert ([each.partition for each in result.dropped], [each.operation.partition for each in result.finished]) == ([P], [Q])
+    [stuck] = owner.table.stuck
+    assert (f"{log} is pinned by a compaction, but not there" in stuck.why, stuck.tries) == (True, 1)
+    assert (dict(owner.table.plans), owner.plan()) == ({}, None)
+    with pytest.raises(MissingFileError, match=log):
+        owner.table.scan().to_table()
+    owner.wait(FIRST_REST_MS)
+    assert [each.partition for each in owner.table.compact().dropped] == [P]
+    assert ([each.tries for each in owner.table.stuck], owner.plan()) == ([2], None)
+    path.write_bytes(content)
     owner.table.compact()
     assert owner.table.stuck == []
     assert_all_read_the_same(owner.table)
