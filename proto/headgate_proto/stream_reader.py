@@ -6,6 +6,8 @@ and whether to come again, are gone. Of streams that are written to all the time
 """
 
 import asyncio
+import contextlib
+import weakref
 from collections.abc import Coroutine
 from typing import Any, Final, Generic, TypeVar
 
@@ -27,8 +29,10 @@ class StreamReader(Generic[_Answer]):
 
     def __init__(self, call: aio.StreamStreamCall[Any, _Answer]) -> None:
         self._call = call
-        self._given: aio.AioRpcError | None = None
-        call.add_done_callback(self._keep_status)
+        self._given = _GivenStatus()
+        # Older grpcio keeps the callbacks (1.76; 1.85 does not): with more than a weak reference in them the call would live, and
+        # its connection with it, until garbage is collected.
+        type(call).add_done_callback(weakref.proxy(call), self._given.keep)
 
     async def read(self) -> Any:
         """The next message, an ``_Answer``, or ``aio.EOF``. Raises grpc.aio.AioRpcError with the status that the server gave."""
@@ -42,22 +46,30 @@ class StreamReader(Generic[_Answer]):
 
     async def _given_status(self) -> aio.AioRpcError | None:
         for _ in range(_LOOKS):
-            if self._given is not None:
+            if self._given.status is not None:
                 break
             await asyncio.sleep(_LOOK_S)
-            self._keep_status(self._call)
-        return self._given
+            self._given.keep(self._call)
+        return self._given.status
 
-    def _keep_status(self, call: Any) -> None:
-        """Grpcio calls it once, at the first status of a call."""
-        if self._given is None and (details := _result(call.details())) != _OF_GRPCIO:
-            self._given = aio.AioRpcError(
-                _result(call.code()),
-                _result(call.initial_metadata()),
-                _result(call.trailing_metadata()),
-                details=details,
-                debug_error_string=_result(call.debug_error_string()),
-            )
+
+class _GivenStatus:
+    """The status that the server gave, once it is known."""
+
+    def __init__(self) -> None:
+        self.status: aio.AioRpcError | None = None
+
+    def keep(self, call: Any) -> None:
+        """The call calls it once, at its first status; a call that nobody has any more needs none."""
+        with contextlib.suppress(ReferenceError):
+            if self.status is None and (details := _result(call.details())) != _OF_GRPCIO:
+                self.status = aio.AioRpcError(
+                    _result(call.code()),
+                    _result(call.initial_metadata()),
+                    _result(call.trailing_metadata()),
+                    details=details,
+                    debug_error_string=_result(call.debug_error_string()),
+                )
 
 
 def _result(known: Coroutine[Any, Any, _T]) -> _T:

@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import gc
+import weakref
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -9,6 +11,7 @@ from typing import Any
 import grpc
 import pytest
 
+from headgate_proto.handshake import by_key
 from headgate_proto.stream_reader import StreamReader
 
 _STREAMS = 40
@@ -28,7 +31,7 @@ async def _end(requests: Any, context: Any) -> None:
 async def _calls_to(behaviour: Any) -> AsyncIterator[Any]:
     """Yields a function that calls a stream of bytes, of a server that serves it so."""
     server = grpc.aio.server()
-    methods = {"Method": grpc.stream_stream_rpc_method_handler(behaviour)}
+    methods: dict[str, Any] = {"Method": grpc.stream_stream_rpc_method_handler(behaviour)}
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("test.Service", methods),))
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
@@ -55,7 +58,7 @@ async def test_the_status_of_a_server_is_read_while_messages_are_written() -> No
                 with pytest.raises(grpc.aio.AioRpcError) as ended:
                     await reader.read()
             assert (ended.value.code(), ended.value.details()) == (grpc.StatusCode.PERMISSION_DENIED, "not yours")
-            assert dict(ended.value.trailing_metadata() or ())["why-bin"] == b"\x01"
+            assert by_key(ended.value.trailing_metadata())["why-bin"] == b"\x01"
 
 
 async def test_a_stream_that_a_server_ends_in_peace_ends_so_while_messages_are_written() -> None:
@@ -74,3 +77,20 @@ async def test_a_stream_that_breaks_says_what_grpc_says() -> None:
         with pytest.raises(grpc.aio.AioRpcError) as ended:
             await reader.read()
         assert ended.value.code() is grpc.StatusCode.UNAVAILABLE
+
+
+async def test_a_call_that_is_over_is_gone_without_a_collection_of_garbage() -> None:
+    """Its connection is closed with it."""
+    async with _calls_to(_end) as method:
+        gc.disable()
+        try:
+            call = method()
+            reader: StreamReader[bytes] = StreamReader(call)
+            await call.write(b"x")
+            assert [await reader.read(), await reader.read()] == [b"x", grpc.aio.EOF]
+            left = weakref.ref(call)
+            del call, reader
+            await asyncio.sleep(0.05)
+            assert left() is None
+        finally:
+            gc.enable()
