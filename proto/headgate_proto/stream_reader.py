@@ -15,6 +15,7 @@ import grpc
 from grpc import aio
 
 _T = TypeVar("_T")
+_Request = TypeVar("_Request")
 _Answer = TypeVar("_Answer")
 
 _OF_GRPCIO: Final = "Internal error from Core"
@@ -27,7 +28,7 @@ _LOOKS: Final = 1000
 class StreamReader(Generic[_Answer]):
     """Of one call. To be made before anything is written to it. A write that fails says nothing; the next ``read`` does."""
 
-    def __init__(self, call: aio.StreamStreamCall[Any, _Answer]) -> None:
+    def __init__(self, call: aio.StreamStreamCall[_Request, _Answer]) -> None:
         self._call = call
         self._given = _GivenStatus()
         # Older grpcio keeps the callbacks (1.76; 1.85 does not): with more than a weak reference in them the call would live, and
@@ -72,7 +73,7 @@ class _GivenStatus:
                 )
 
 
-def _result(known: Coroutine[Any, Any, _T]) -> _T:
+def _result(known: Coroutine[None, None, _T]) -> _T:
     """Of a coroutine that has nothing to wait for: on the loop it would run when the status has been replaced."""
     try:
         known.send(None)

@@ -64,7 +64,8 @@ def of_a_writer(table: hudi.Table, instant: str, rows: pa.Table, *, deletes: boo
     buffer.add(route([Admitted(rows, flags, rows.nbytes)], table.definition))
     codes = np.arange(len(buffer.groups))
     portion = buffer.take_portion(codes)
-    flushed = flush(writer, table.definition, instant, portion, [1] * len(codes), ordinal=0)
+    form = table.settings.block_format
+    flushed = flush(writer, table.definition, instant, portion, [1] * len(codes), ordinal=0, block_format=form)
     assert not flushed.rest
     return [
         (each.partition, each.name, each.log_version, each.rows, each.deletes, each.size, each.sha256)
