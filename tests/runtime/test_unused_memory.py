@@ -1,5 +1,12 @@
 """A service returns memory after a burst, and only then."""
 
+import os
+import subprocess
+import sys
+
+import pytest
+
+from headgate_runtime.environment import ENVIRONMENT
 from headgate_runtime.unused_memory import CalmAfterGrowth
 
 MIB = 1 << 20
@@ -17,7 +24,7 @@ def decisions(*samples: tuple[float, int]) -> list[bool]:
 
 
 def test_memory_is_returned_after_three_calm_seconds() -> None:
-    assert decisions((0.9, 300), (0.1, 300), (0.1, 300), (0.1, 300), (0.1, 100)) == [False, False, False, True, False]
+    assert decisions((0.9, 300), *[(0.1, 300)] * 3, (0.1, 100)) == [False, False, False, True, False]
 
 
 def test_a_busy_second_begins_the_wait_anew() -> None:
@@ -26,22 +33,73 @@ def test_a_busy_second_begins_the_wait_anew() -> None:
 
 def test_a_process_that_has_not_grown_keeps_what_it_has() -> None:
     assert decisions(*[(0.0, 115)] * 10) == [False] * 10
-    assert decisions(*[(0.0, 116)] * 3) == [False, False, True]
+    assert decisions(*[(0.0, 116)] * 4) == [False, False, False, True]
 
 
 def test_growth_counts_from_the_least_since_the_last_return() -> None:
-    assert decisions((0.9, 80), (0.1, 95), (0.1, 95), (0.1, 96)) == [False, False, False, True]
+    assert decisions((0.9, 80), *[(0.1, 95)] * 5) == [False] * 6
+    assert decisions((0.9, 80), *[(0.1, 96)] * 4) == [False, False, False, False, True]
 
 
 def test_what_the_start_left_is_returned_once() -> None:
     decision = CalmAfterGrowth()
-    assert [decision.sample(0.0, 100 * MIB) for _ in range(3)] == [False, False, True]
+    assert [decision.sample(0.0, 100 * MIB) for _ in range(4)] == [False, False, False, True]
     decision.returned(90 * MIB)
     assert not any(decision.sample(0.0, 100 * MIB) for _ in range(10))
 
 
-def test_what_a_return_leaves_is_in_use_and_not_asked_for_again() -> None:
+def test_what_a_return_leaves_is_not_asked_for_again() -> None:
     decision = CalmAfterGrowth(100 * MIB)
-    assert [decision.sample(0.0, 300 * MIB) for _ in range(3)] == [False, False, True]
+    assert [decision.sample(0.0, 300 * MIB) for _ in range(4)] == [False, False, False, True]
     decision.returned(290 * MIB)
     assert not any(decision.sample(0.0, 300 * MIB) for _ in range(10))
+
+
+def test_the_burst_itself_is_waited_for_though_it_costs_little_cpu() -> None:
+    """What is freed after a return would stay: 1,024 streams end within a second, for 0.4 CPU seconds."""
+    assert decisions(*[(0.1, 100)] * 5, *[(0.4, 160), (0.1, 192), (0.1, 192), (0.1, 192), (0.1, 192)])[5:] == [*[False] * 4, True]
+
+
+_FREED = """
+import ctypes, sys, threading
+from headgate_runtime.unused_memory import Heap
+
+heap, libc, MIB = Heap.of_process(), ctypes.CDLL(None), 1 << 20
+libc.malloc.argtypes, libc.malloc.restype = [ctypes.c_size_t], ctypes.c_void_p
+libc.free.argtypes = [ctypes.c_void_p]
+
+def use_and_free():
+    heap.trim()
+    used = before = heap.unused()
+    blocks = [libc.malloc(MIB) for _ in range(40)]
+    for block in blocks:
+        ctypes.memset(block, 1, MIB)
+    if sys.argv[1] == "meanwhile":
+        heap.trim()
+        used = heap.unused()
+    for block in reversed(blocks):
+        libc.free(block)
+    freed = heap.unused()
+    heap.trim()
+    print((used - before) // MIB, (freed - before) // MIB, (freed - heap.unused()) // MIB)
+
+use_and_free()
+for thread in [threading.Thread(target=use_and_free) for _ in range(3)]:
+    thread.start()
+    thread.join()
+"""
+
+
+@pytest.mark.parametrize("trimmed", ["never", "meanwhile"])
+def test_what_any_thread_freed_counts_as_unused_and_is_returned(trimmed: str) -> None:
+    """Threads after the first one allocate from an arena whose free end malloc_trim leaves. A trim while blocks are in use
+    returns nothing, and must not keep what is freed later from being counted.
+    """
+    command = [sys.executable, "-c", _FREED, trimmed]
+    done = subprocess.run(command, env={**os.environ, **ENVIRONMENT}, capture_output=True, text=True, check=True)
+    figures = [tuple(map(int, line.split())) for line in done.stdout.splitlines()]
+    assert len(figures) == 4
+    for in_use, unused, returned in figures:
+        assert in_use == pytest.approx(0, abs=2)
+        assert unused == pytest.approx(40, abs=2)
+        assert returned == pytest.approx(40, abs=2)
