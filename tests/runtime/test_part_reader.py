@@ -9,13 +9,14 @@ import pytest
 
 from headgate_proto.api.v1 import errors_pb2, ingest_pb2
 from headgate_proto.api.v1.parts_pb2 import Part
-from headgate_proto.parts import PART_BYTES, messages_of, parts_of
+from headgate_proto.parts import PART_BYTES
 from headgate_runtime.errors import RpcError
 from headgate_runtime.limits import MAX_MESSAGE_BYTES
 from headgate_runtime.part_reader import PartReader
 from headgate_runtime.read_budget import ReadBudget
 from headgate_runtime.requests import RequestReader
 from support.hand_clock import HandClock
+from support.parts import messages_of, parts_of
 from support.processes import READY_S
 
 Message = ingest_pb2.AppendRequest

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from headgate_proto.api.v1 import errors_pb2, ingest_pb2
 from headgate_proto.api.v1.ingest_pb2_grpc import IngestServiceStub
-from headgate_proto.parts import messages_of
 from headgate_proto.stream_reader import StreamReader
+from support.parts import messages_of
 
 
 class Producer:

@@ -9,10 +9,10 @@ from typing import Final, TypeAlias, cast
 import grpc
 
 from headgate_proto.cluster.v1 import exchange_pb2 as wire
-from headgate_proto.cluster.v1 import exchange_pb2_grpc
 from headgate_proto.handshake import by_key
-from headgate_proto.parts import messages_of
 from headgate_proto.ranges import OutOfRangeError, check_ranges
+from headgate_proto.serialized import inside, requests_of
+from headgate_proto.stream_reader import StreamReader
 from headgate_runtime.channels import UnsafeAddressError, connect
 from headgate_runtime.errors import UnknownMessageError
 from headgate_runtime.greeting import version_refusal
@@ -24,7 +24,10 @@ from headgate_writer.attached import Member
 from headgate_writer.buffers import MemoryBudget
 from headgate_writer.windows import WINDOW_BYTES, ExchangeError, SendWindow
 
-_Call: TypeAlias = "grpc.aio.StreamStreamCall[wire.ExchangeRequest, wire.ExchangeResponse]"
+_Call: TypeAlias = "grpc.aio.StreamStreamCall[bytes, wire.ExchangeResponse]"
+"""Its requests are serialized ones."""
+
+_EXCHANGE: Final = "/headgate.cluster.v1.ExchangeService/Exchange"
 
 UNREACHABLE_S: Final = 5.0
 """Seconds without a connection to a writer that rows wait for, until the checkpoint is aborted. Longer than a coordinator needs
@@ -125,11 +128,15 @@ class ExchangeStream:
         except TimeoutError:
             self._broken("it cannot be reached")
             return ""
-        call: _Call = exchange_pb2_grpc.ExchangeServiceStub(channel).Exchange()
+        exchange: grpc.aio.StreamStreamMultiCallable[bytes, wire.ExchangeResponse] = channel.stream_stream(
+            _EXCHANGE, response_deserializer=wire.ExchangeResponse.FromString
+        )
+        call = exchange()
+        answers = StreamReader(call)
         why = "it ended the stream"
         try:
-            await call.write(wire.ExchangeRequest(name=self._name))
-            first = await call.read()
+            await call.write(wire.ExchangeRequest(name=self._name).SerializeToString())
+            first = await answers.read()
             if first is grpc.aio.EOF:
                 return why
             if skewed := version_refusal(by_key(await call.initial_metadata())):
@@ -138,7 +145,7 @@ class ExchangeStream:
             self._receive(cast(wire.ExchangeResponse, first))
             async with asyncio.TaskGroup() as group:
                 writing = group.create_task(self._write(call))
-                while (answer := await call.read()) is not grpc.aio.EOF and not self._over:
+                while (answer := await answers.read()) is not grpc.aio.EOF and not self._over:
                     self._receive(cast(wire.ExchangeResponse, answer))
                 writing.cancel()
         except* _FAILURES as failed:
@@ -189,5 +196,7 @@ class ExchangeStream:
 
 async def _send(call: _Call, frame: wire.Frame) -> None:
     """Keeps no part of the frame behind it: most streams wait most of the time."""
-    for message in messages_of(wire.ExchangeRequest(frame=frame)):
-        await call.write(message)
+    request = wire.ExchangeRequest
+    pieces = inside(request.FRAME_FIELD_NUMBER, [frame.SerializeToString()])
+    for each in requests_of(pieces, request.PART_FIELD_NUMBER):
+        await call.write(each)
