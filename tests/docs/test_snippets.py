@@ -1,5 +1,6 @@
 """Every block of every page runs here as it stands, or is in a list with the reason, or with the test that holds it."""
 
+import contextlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from support.cluster import Cluster
 from support.page_session import OUTPUT, PageSession, compare
 from support.pages import ROOT, Block, blocks, pages
 from support.tiers import slow_but
+from support.warm_headgate import warm_headgate
 
 RUN = (
     "README.md",
@@ -20,6 +22,8 @@ RUN = (
     "docs/operate.md",
 )
 """Pages whose blocks run, each page against a cluster of its own."""
+AS_INSTALLED = ("README.md", "lib/client/README.md", "lib/tables/README.md")
+"""Pages whose ``headgate`` is the installed program; the others have many commands, and one that has been imported before."""
 LANGUAGES = ("python", "sh", OUTPUT)
 
 _DOCKER = "needs Docker; tests/deploy/test_image.py and tests/deploy/test_composed.py do the same with a builder of images"
@@ -77,8 +81,11 @@ async def test_the_blocks_of_a_page_do_one_after_the_other_what_the_page_says(pa
     assert own, "the page has no blocks any more"
     work = tmp_path / "work"
     work.mkdir()
-    with Cluster(tmp_path / "cluster", compactors=1, options={"coordinator": ["--checkpoint-interval", "500ms"]}) as cluster:
-        session = PageSession(cluster.address, work, {"file:///tmp/": work.as_uri() + "/"})
+    with (
+        Cluster(tmp_path / "cluster", compactors=1, options={"coordinator": ["--checkpoint-interval", "500ms"]}) as cluster,
+        contextlib.nullcontext() if page in AS_INSTALLED else warm_headgate(tmp_path / "programs") as programs,
+    ):
+        session = PageSession(cluster.address, work, {"file:///tmp/": work.as_uri() + "/"}, programs=programs)
         for block in own:
             await session.work_through(block)
 

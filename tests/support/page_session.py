@@ -20,15 +20,19 @@ OUTPUT = "text"
 
 
 class PageSession:
-    """``address``: of the cluster that stands in for the pages'. ``places``: what else pages name, and what stands in for it."""
+    """``address``: of the cluster that stands in for the pages'. ``places``: what else pages name, and what stands in for it.
+    ``programs``: a folder whose programs are taken before those of this Python.
+    """
 
-    def __init__(self, address: str, folder: Path, places: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, address: str, folder: Path, places: Mapping[str, str] | None = None, *, programs: Path | None = None
+    ) -> None:
         self._folder = folder
         self._places = {USUAL_ADDRESS: address, **(places or {})}
         self._names: dict[str, object] = {"__name__": "__main__"}
         self._printed = ""
-        programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-        self._env = {**os.environ, "PATH": programs, "HEADGATE_CONNECT": address, "COLUMNS": "200"}
+        path = [*([str(programs)] if programs else []), str(Path(sys.executable).parent), os.environ["PATH"]]
+        self._env = {**os.environ, "PATH": os.pathsep.join(path), "HEADGATE_CONNECT": address, "COLUMNS": "200"}
 
     async def work_through(self, block: Block) -> None:
         """Runs the block, or compares it with what was printed. Raises what it raises, and AssertionError."""
