@@ -55,6 +55,7 @@ def texts() -> Mapping[Path, str]:
     }
 
 
+@cache
 def cited(text: str) -> set[str]:
     """The ids that a text cites; ``R1 to R3`` is three."""
     flat = re.sub(r"\s*\n\s*(?:#|//)?\s*", " ", text)
@@ -106,8 +107,14 @@ def places(rule: Rule) -> Sequence[tuple[str, Sequence[str]]]:
     return [(path, re.findall(r"\w+", " ".join(re.findall(r"`([\w.]+)`", names)))) for path, names in found]
 
 
+@cache
 def files_at(end: str) -> Sequence[Path]:
-    return [path for path in files_of(*PRODUCTION) if f"/{shown(path)}".endswith(f"/{end}")]
+    return [path for path, place in _production().items() if place.endswith(f"/{end}")]
+
+
+@cache
+def _production() -> Mapping[Path, str]:
+    return {path: f"/{shown(path)}" for path in files_of(*PRODUCTION)}
 
 
 def shown(path: Path) -> str:

@@ -3,7 +3,7 @@
 import json
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -45,7 +45,7 @@ def keep(folder: Path, bench: str, result: Mapping[str, Any], origin: Origin) ->
     sections = json.loads(file.read_text()) if file.exists() else {}
     for title in dict.fromkeys(figure["section"] for figure in result["figures"]):
         sections[title] = {
-            "origin": {name: getattr(origin, name) for name in Origin.__slots__},
+            "origin": asdict(origin),
             "figures": [figure for figure in result["figures"] if figure["section"] == title],
             "notes": [*result["notes"].get(title, ())],
             "goals": [goal for goal in result["goals"] if goal["section"] == title and goal["value"] is not None],

@@ -1,6 +1,7 @@
 """The page of results."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from statistics import median
 from typing import Any
 
 from bench.report.kept import Section
@@ -42,14 +43,12 @@ def _table(figures: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 def _ratios(ratios: Sequence[float]) -> str:
     if not ratios:
         return ""
-    middle = sorted(ratios)[len(ratios) // 2]
-    return f"{middle:.2f} ({min(ratios):.2f} to {max(ratios):.2f})" if len(ratios) > 1 else f"{middle:.2f}"
+    spread = f" ({min(ratios):.2f} to {max(ratios):.2f})" if len(ratios) > 1 else ""
+    return f"{median(ratios):.2f}{spread}"
 
 
 def _goal(goal: Mapping[str, Any]) -> str:
-    return f"- {goal['goal']}: {number(goal['value'])}, {'met' if goal['met'] else '**missed**'}".replace("<", "&lt;").replace(
-        ">", "&gt;"
-    )
+    return _plain(f"- {goal['goal']}: {number(goal['value'])}, {'met' if goal['met'] else '**missed**'}")
 
 
 def _sentence(note: str) -> str:

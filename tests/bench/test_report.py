@@ -37,6 +37,11 @@ def test_a_section_shows_medians_ratios_round_by_round_its_goals_and_where_it_wa
     assert not any("reads:" in line for line in lines), "what was not measured is not on the page"
 
 
+def test_the_ratio_of_an_even_number_of_rounds_is_the_mean_of_the_middle_two(tmp_path: Path) -> None:
+    keep(tmp_path, "tables", measured("loads", (3.0, 1.0), (1.0, 1.0)).as_json([]), OLD)
+    assert "| 2.00 (1.00 to 3.00) |" in page(list(kept(tmp_path)))
+
+
 def test_a_run_of_some_sections_replaces_these_alone(tmp_path: Path) -> None:
     both = measured("loads", (3.0, 1.0))
     both.rows |= measured("reads", (5.0, 1.0)).rows
