@@ -26,6 +26,7 @@ RETURNED: Final = "s until memory and p99 are back"
 PEAK, GROWTH = "MiB, peak", "MiB more, peak"
 _QUIET_DELAY: Final = "ms, the same before"
 _P99, _QUIET_P99, _LOAD_P99 = "ms, p99 of another principal", "ms, that p99 before", "ms, that p99 beside the load"
+_CALLS: Final = "calls of another principal meanwhile"
 _LOAD, _SPENT = "CPU s a s, attacker", "CPU s a s, attacked"
 _MEMORY_S, _P99_S = "s until memory is back", "s until the p99 is back"
 _KEPT: Final = 32 << 20
@@ -41,6 +42,7 @@ NOTES: Final = (
     "acknowledged as received, or asks a coordinator for the list of tables; one call after the other, before and meanwhile.",
     "Beside the load: other processes take as much CPU as the attacker took, and nobody is attacked. So much of a p99 is the",
     "machine's, whose cores the attacker takes from everybody; what is more is the attacked process's.",
+    "Messages without a token are refused within half a second: the p99 of the few calls meanwhile is the longest one.",
     f"Back: memory, at most {_KEPT >> 20} MiB more than before; p99, the first second of calls whose p99 is",
     f"at most {_TIMES:g} times that of before. Counted from the attack's end, and given up after {_LONGEST_S:.0f} s.",
 )
@@ -101,12 +103,14 @@ async def _watched(
         beside = p99(await _beside_the_load(others, spent.by_children / (ended - attacked), ended - attacked))
         for task in repeated:
             task.cancel()
-    harmed = p99(others.between(attacked, ended))
+    meanwhile = others.between(attacked, ended)
+    harmed = p99(meanwhile)
     for unit, value in (
         (PEAK, peak / _MIB),
         (GROWTH, (peak - before) / _MIB),
         (DELAY, 1_000 * max(delays.between(attacked, ended))),
         (_QUIET_DELAY, 1_000 * max(delays.between(begun, attacked))),
+        (_CALLS, len(meanwhile)),
         (_P99, 1_000 * harmed),
         (_QUIET_P99, 1_000 * quiet),
         (_LOAD_P99, 1_000 * beside),
