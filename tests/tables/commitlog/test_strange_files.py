@@ -107,7 +107,7 @@ def test_a_slots_name_that_something_else_has_taken_is_named(
     tmp_path: Path, store: FaultyStore, clock: SetClock, make: Callable[[Path], None]
 ) -> None:
     make(tmp_path / "table" / LOG_LAYOUT.slot_path(1))
-    with refused(CorruptFileError, f"{number_name(1)} is taken|slot 1 is not there", "Move away|removed from outside"):
+    with refused(CorruptFileError, f"{number_name(1)} is taken|slot 1 is not there", "Move away|renamed from outside"):
         commit(open_log(store, clock))
 
 

@@ -171,6 +171,18 @@ def test_a_missing_slot_keeps_from_writing_and_not_from_reading(table: hudi.Tabl
             damaged.upsert(rows(("a", 1, "x")))
 
 
+def test_a_slot_whose_name_is_a_far_number_is_a_gap_and_takes_no_memory(table: hudi.Table) -> None:
+    before = text(table)
+    slot, far = full(table, LOG_LAYOUT.slot_path(2)), full(table, f"{LOG_LAYOUT.slots}/{10**19 + 2}")
+    slot.rename(far)
+    damaged = hudi.open_table(table.url)
+    assert text(damaged) == before
+    with refused(CorruptFileError, f"slot 2 is not there, though slot {10**19 + 2} is listed", "renamed"):
+        damaged.upsert(rows(("a", 1, "x")))
+    far.rename(slot)
+    assert hudi.open_table(table.url).upsert(rows(("a", 1, "x"))).upserted == 1
+
+
 def test_a_flipped_bit_in_a_fold_keeps_from_writing_and_not_from_reading(
     table: hudi.Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -69,9 +69,8 @@ def _is_still_there(store: Store, layout: LogFormat, state: LogState) -> bool:
 def _slots_after(store: Store, layout: LogFormat, n: int) -> list[tuple[Slot, str]]:
     """All slots after ``n``, and the hashes of their bytes; of an object store many at once: a takeover waits for each answer."""
     names = store.list_folder(layout.slots, after=number_name(n) if n >= 0 else None).files
-    newest = max((int(name) for name in names if is_number(name)), default=n)
-    # A listing is not atomic: a slot below the newest may exist although the listing lacks it.
-    numbers = range(n + 1, newest + 1)
+    listed = {int(name) for name in names if is_number(name)}
+    numbers = range(n + 1, max(listed, default=n) + 1)
 
     def read(n: int) -> tuple[Slot, str]:
         try:
@@ -79,9 +78,14 @@ def _slots_after(store: Store, layout: LogFormat, n: int) -> list[tuple[Slot, st
         except FileNotFoundError as error:
             raise CorruptFileError(
                 f"{layout.slots} has a gap: slot {n} is not there, though slot {numbers[-1]} is listed",
-                fix=f"A slot was removed from outside; restore `{layout.folder}` from a copy.",
+                fix=f"A slot was removed or renamed from outside; restore `{layout.folder}` from a copy.",
             ) from error
 
+    # A listing is not atomic: a slot below the newest may exist although the listing lacks it. The first that does not exist ends
+    # this, before the numbers up to a name that somebody made are more than memory holds.
+    for number in numbers:
+        if number not in listed:
+            read(number)
     return Workers(1 if store.stages else _READS_AT_ONCE).map(read, numbers)
 
 
