@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -32,6 +33,7 @@ class Template:
 
     ``batch``: a row that the table takes, None for a table that is only read; ``written``: what its rows are then. ``vouched``:
     slots hold a checksum of every data file. ``named``: data files, from the store, that slots name which no fold has taken in.
+    ``newest``: the timeline's files, from the store, that the newest slot decided.
     """
 
     name: str
@@ -42,6 +44,7 @@ class Template:
     saved: tuple[str, list[str]] | None
     vouched: bool
     named: frozenset[str] = frozenset()
+    newest: frozenset[str] = frozenset()
 
 
 def made(folder: Path) -> list[Template]:
@@ -69,7 +72,7 @@ def _template(name: str, make: Callable[[Path], bool], store: Path) -> Template:
         right = text_of(table)
         saved = (table.savepoints[0], text_of(table, table.savepoints[0])) if table.savepoints else None
     batch, written = _written(store) if (store / NAME / LOG_LAYOUT.slots).exists() else (None, right)
-    return Template(name, store, right, batch, written, saved, vouched, frozenset(_named(store)))
+    return Template(name, store, right, batch, written, saved, vouched, frozenset(_named(store)), frozenset(_newest(store)))
 
 
 def _named(store: Path) -> Iterator[str]:
@@ -77,8 +80,18 @@ def _named(store: Path) -> Iterator[str]:
     folded = max((file.name for file in (table / LOG_LAYOUT.folds).glob("*")), default="")
     for slot in (table / LOG_LAYOUT.slots).glob("*"):
         if slot.name > folded:
-            for path, *_ in json.loads(slot.read_bytes().partition(b"\n")[2])["body"].get("files", ()):
+            for path, *_ in _body(slot).get("files", ()):
                 yield f"{NAME}/{path}"
+
+
+def _newest(store: Path) -> Iterator[str]:
+    newest = max((store / NAME / LOG_LAYOUT.slots).glob("*"), default=None)
+    for path, *_ in _body(newest).get("publish", ()) if newest else ():
+        yield f"{NAME}/{path}"
+
+
+def _body(slot: Path) -> Any:
+    return json.loads(slot.read_bytes().partition(b"\n")[2])["body"]
 
 
 def _written(store: Path) -> tuple[pa.Table, list[str]]:

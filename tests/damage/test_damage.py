@@ -17,7 +17,10 @@ from support.tables import rows as table_of
 
 TRIALS, SEED = 200, 20261123
 NEWEST = "table/p/newest.parquet"
-OURS = Template("ours", Path(), ["a", "b"], table_of(("c", 1, "x")), ["a", "b", "c"], None, True, frozenset([NEWEST]))
+DECIDED = "table/.hoodie/timeline/3_4.deltacommit"
+OURS = Template(
+    "ours", Path(), ["a", "b"], table_of(("c", 1, "x")), ["a", "b", "c"], None, True, frozenset([NEWEST]), frozenset([DECIDED])
+)
 SPARK = Template("of Spark", Path(), ["a", "b"], None, ["a", "b"], None, False)
 SLOT, BASE = Wound("cut short", "table/.hoodie/.headgate/slot/7", "slot"), Wound("deleted", "table/p/x.parquet", "base file")
 COMMIT = "table/.hoodie/timeline/1_2.deltacommit"
@@ -118,6 +121,8 @@ def test_a_verdict_is_wrong_for_what_no_program_may_get(wound: Wound, happened: 
         (OURS, Wound("there twice", NEWEST, "base file"), True),
         (OURS, Wound("zeroed", "table/p/x.parquet", "base file"), False),
         (OURS, Wound("deleted", COMMIT, "commit"), False),
+        (OURS, Wound("a folder now", DECIDED, "commit"), True),
+        (OURS, Wound("zeroed", DECIDED, "commit"), False),
         (OURS, Wound("zeroed", "table/.hoodie/hoodie.properties", "properties"), False),
         (OURS, Wound(FORGED, SLOT.path, "slot"), False),
         (SPARK, log(block=BlockKind.AVRO_DATA), True),
@@ -132,6 +137,13 @@ def test_a_verdict_is_wrong_for_what_no_program_may_get(wound: Wound, happened: 
 def test_only_damage_for_which_the_format_has_no_checksum_may_go_unseen(template: Template, wound: Wound, unseen: bool) -> None:
     assert is_unseen(template, wound) == unseen
     assert bool(wrong_with(template, wound, outcome(["a"], "a finding"))) != unseen
+
+
+def test_an_instant_under_another_valid_name_may_hide_others_and_verify_has_to_see_it() -> None:
+    renamed, another = Wound("renamed", COMMIT, "commit"), "no slot reserved this instant: another program wrote to the table"
+    assert wrong_with(OURS, renamed, outcome(["a"], another)) == []
+    assert wrong_with(OURS, renamed, outcome(["a"], "a finding"))
+    assert wrong_with(OURS, renamed, outcome(["a"]))
 
 
 def test_damage_is_that_of_the_block_in_whose_content_all_of_it_lies() -> None:

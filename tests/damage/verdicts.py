@@ -32,7 +32,7 @@ def _process(template: Template, wound: Wound, outcome: Outcome) -> Iterator[str
 
 
 def _rows(template: Template, wound: Wound, outcome: Outcome) -> Iterator[str]:
-    unseen = is_unseen(template, wound)
+    unseen = is_unseen(template, wound) or _looks_like_another_programs(wound, outcome)
     verified = outcome.step("verify")
     seen = bool(outcome.found) or (verified is not None and bool(verified.error))
     for name, right in (
@@ -64,10 +64,15 @@ def is_unseen(template: Template, wound: Wound) -> bool:
             return not template.vouched  # headers of pages and the footer have no checksum; what is in the pages has one
         return wound.kind == "properties" and not ours
     if wound.kind not in ("base file", "log file"):
-        return wound.kind in _TIMELINE and not ours
+        return wound.kind in _TIMELINE and (not ours or (wound.how in _AMONG_NAMES and wound.path in template.newest))
     if wound.how in _AMONG_NAMES:
         return wound.path not in template.named
     return wound.how == "there twice" or (wound.how in _IN_PLACES and not (template.vouched and wound.kind == "log file"))
+
+
+def _looks_like_another_programs(wound: Wound, outcome: Outcome) -> bool:
+    """An instant under a name that no slot decided: another program might have made it, and taken others back."""
+    return wound.how == "renamed" and any("no slot reserved this instant" in found for found in outcome.found)
 
 
 def _has_no_checksum(template: Template, block: BlockKind | None) -> bool:
