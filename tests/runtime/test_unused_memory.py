@@ -1,5 +1,6 @@
 """A service returns memory after a burst, and only then."""
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -7,7 +8,8 @@ import sys
 import pytest
 
 from headgate_runtime.environment import ENVIRONMENT
-from headgate_runtime.unused_memory import CalmAfterGrowth
+from headgate_runtime.unused_memory import CalmAfterGrowth, Heap, return_unused_memory
+from support.processes import READY_S
 
 MIB = 1 << 20
 
@@ -58,6 +60,71 @@ def test_what_a_return_leaves_is_not_asked_for_again() -> None:
 def test_the_burst_itself_is_waited_for_though_it_costs_little_cpu() -> None:
     """What is freed after a return would stay: 1,024 streams end within a second, for 0.4 CPU seconds."""
     assert decisions(*[(0.1, 100)] * 5, *[(0.4, 160), (0.1, 192), (0.1, 192), (0.1, 192), (0.1, 192)])[5:] == [*[False] * 4, True]
+
+
+class AtItsLimits:
+    """A heap of a process that may start no thread."""
+
+    def __init__(self) -> None:
+        self.tried = asyncio.Event()
+        self.closed = False
+        self._loop = asyncio.get_running_loop()
+
+    def unused(self) -> int:
+        return 100 * MIB
+
+    def trim(self) -> None:
+        self._loop.call_soon_threadsafe(self.tried.set)
+        raise RuntimeError("can't start new thread")
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class NoTime:
+    def now_ms(self) -> int:
+        return 0
+
+    def monotonic(self) -> float:
+        return 0.0
+
+    async def sleep(self, seconds: float) -> None:
+        del seconds
+        await asyncio.sleep(0)
+
+
+async def test_a_process_that_may_start_no_thread_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    heap = AtItsLimits()
+    monkeypatch.setattr(Heap, "of_process", lambda: heap)
+    task = asyncio.create_task(return_unused_memory(NoTime()))
+    async with asyncio.timeout(READY_S):
+        await heap.tried.wait()
+        for _ in range(100):
+            await asyncio.sleep(0)
+    assert not task.done()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert heap.closed
+
+
+_WITHOUT_FILES = """
+import os, resource
+from headgate_runtime.unused_memory import Heap
+
+heap = Heap.of_process()
+resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
+try:
+    os.open("/proc/self/statm", os.O_RDONLY)
+except OSError as error:
+    print(error.strerror, heap.unused() > 0)
+"""
+
+
+def test_a_process_that_may_open_no_more_files_goes_on() -> None:
+    """A service ended of it: `./task nemesis` takes descriptors away."""
+    done = subprocess.run([sys.executable, "-c", _WITHOUT_FILES], capture_output=True, text=True, check=True)
+    assert done.stdout == "Too many open files True\n"
 
 
 _FREED = """

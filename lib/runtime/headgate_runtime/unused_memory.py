@@ -14,7 +14,10 @@ from pathlib import Path
 from typing import Final
 
 from headgate_runtime.environment import ENVIRONMENT
+from headgate_runtime.logs import get_logger
 from headgate_runtime.world import Clock
+
+_log = get_logger()
 
 SAMPLE_S: Final = 1.0
 _BUSY: Final = 0.5
@@ -64,12 +67,22 @@ async def return_unused_memory(clock: Clock) -> None:
         return
     decision = CalmAfterGrowth()
     spent = _cpu_s()
-    while True:
-        await clock.sleep(SAMPLE_S)
-        before, spent = spent, _cpu_s()
-        if decision.sample(spent - before, heap.unused()):
-            await asyncio.to_thread(heap.trim)
-            decision.returned(heap.unused())
+    try:
+        while True:
+            await clock.sleep(SAMPLE_S)
+            before, spent = spent, _cpu_s()
+            if decision.sample(spent - before, heap.unused()):
+                await _trim(heap)
+                decision.returned(heap.unused())
+    finally:
+        heap.close()
+
+
+async def _trim(heap: "Heap") -> None:
+    try:
+        await asyncio.to_thread(heap.trim)
+    except RuntimeError as error:  # the process may start no thread: it works on at its limit
+        _log.warning("unused memory is kept", why=str(error))
 
 
 class _Usage(ctypes.Structure):
@@ -84,10 +97,11 @@ class _Usage(ctypes.Structure):
 
 
 class Heap:
-    """What glibc's malloc holds for this process."""
+    """What glibc's malloc holds for this process. It keeps a file open, since a process that may open no more has to work on."""
 
     def __init__(self, libc: ctypes.CDLL) -> None:
         self._libc = libc
+        self._statm = os.open(_STATM, os.O_RDONLY)
         libc.mallinfo2.restype = _Usage
         libc.malloc.argtypes, libc.malloc.restype = [ctypes.c_size_t], ctypes.c_void_p
         libc.free.argtypes, libc.free.restype = [ctypes.c_void_p], None
@@ -104,7 +118,7 @@ class Heap:
         counts; resident bytes alone would stay the same.
         """
         usage: _Usage = self._libc.mallinfo2()
-        return _resident() - usage.uordblks - usage.hblkhd
+        return self._resident() - usage.uordblks - usage.hblkhd
 
     def trim(self) -> None:
         """Returns whole free pages to the system, in milliseconds. For one thread at a time.
@@ -122,16 +136,19 @@ class Heap:
         finally:
             self._set_thresholds(_TRIM_THRESHOLD, _TOP_PAD)
 
+    def close(self) -> None:
+        """Closes the file."""
+        os.close(self._statm)
+
+    def _resident(self) -> int:
+        return int(os.pread(self._statm, 100, 0).split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
     def _free_large(self) -> None:
         self._libc.free(self._libc.malloc(_LARGE))
 
     def _set_thresholds(self, trim: int, pad: int) -> None:
         self._libc.mallopt(_M_TRIM_THRESHOLD, trim)
         self._libc.mallopt(_M_TOP_PAD, pad)
-
-
-def _resident() -> int:
-    return int(_STATM.read_bytes().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _cpu_s() -> float:
