@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from damage.templates import Template
-from damage.trial import Outcome, Step, has_broken_page
+from damage.trial import Outcome, Step, base_files, has_broken_page
 from damage.verdicts import is_unseen, wrong_with
 from damage.wounds import FORGED, Wound, hit_block, hurt, kind_of
 from headgate_tables.hudi.log.block import BlockKind, HeaderKey, encode_block
@@ -24,6 +24,7 @@ OURS = Template(
 SPARK = Template("of Spark", Path(), ["a", "b"], None, ["a", "b"], None, False)
 SLOT, BASE = Wound("cut short", "table/.hoodie/.headgate/slot/7", "slot"), Wound("deleted", "table/p/x.parquet", "base file")
 COMMIT = "table/.hoodie/timeline/1_2.deltacommit"
+NOBODYS = f"{COMMIT}: no slot reserved this instant"
 
 
 def log(how: str = "bits flipped", block: BlockKind | None = None) -> Wound:
@@ -83,6 +84,15 @@ def test_arrow_sees_the_byte_of_a_page_that_was_changed(tmp_path: Path) -> None:
     assert has_broken_page(file)
 
 
+def test_no_link_is_looked_through_for_wrong_pages(tmp_path: Path) -> None:
+    """One to "/" ended the trial, not the library."""
+    (tmp_path / "table" / "p").mkdir(parents=True)
+    (tmp_path / "table" / "p" / "file.parquet").touch()
+    for name, target in (("folder", "/"), ("file", "file.parquet"), ("nowhere", "nowhere.parquet")):
+        (tmp_path / "table" / "p" / f"link to a {name}.parquet").symlink_to(target)
+    assert base_files(tmp_path) == ["table/p/file.parquet"]
+
+
 def outcome(rows: list[str] | None, *found: str, error: str = "") -> Outcome:
     return Outcome([Step("scan", rows, error)], list(found))
 
@@ -95,6 +105,10 @@ def outcome(rows: list[str] | None, *found: str, error: str = "") -> Outcome:
         (SLOT, outcome(["a"], "slot 7"), "wrong rows and no error"),
         (BASE, outcome(["a"], "x.parquet"), ""),
         (BASE, outcome(["a"]), "verify sees nothing"),
+        (Wound("renamed", COMMIT, "commit"), outcome(["a"], NOBODYS), ""),
+        (Wound("renamed", COMMIT, "commit"), outcome(["a"], "another finding"), "wrong rows and no error"),
+        (Wound("renamed", SLOT.path, "slot"), outcome(["a"], NOBODYS), "wrong rows and no error"),
+        (Wound("deleted", COMMIT, "commit"), outcome(["a"], NOBODYS), "wrong rows and no error"),
         (SLOT, Outcome([Step("scan", raw="KeyError")]), "KeyError"),
         (SLOT, Outcome([Step("scan", ["a", "b"], seconds=6.0)]), "took 6.0 s"),
         (SLOT, Outcome(peak=600 << 20), "took 600 MiB"),

@@ -133,7 +133,7 @@ class _Trial:
 
     def go(self) -> None:
         """Reading first, since all that follows changes the table."""
-        self.broken_pages = [str(file.relative_to(self._store)) for file in self._base_files() if has_broken_page(file)]
+        self.broken_pages = [path for path in base_files(self._store) if has_broken_page(self._store / path)]
         with self._step("open"):
             Catalog(str(self._store), None, System.real()).entry(NAME)
         with self._step("scan") as step, self._table() as table:
@@ -165,9 +165,6 @@ class _Trial:
         with self._step("adopt") as step, self._table() as table:
             table.adopt()
 
-    def _base_files(self) -> list[Path]:
-        return [file for file in self._store.rglob("*.parquet") if kind_of(str(file.relative_to(self._store))) == "base file"]
-
     def _table(self) -> hudi.Table:
         return hudi.open_table(str(self._store / NAME))
 
@@ -182,6 +179,12 @@ class _Trial:
             step.raw = traceback.format_exc()
         step.seconds = time.process_time() - began
         self._tell(step)
+
+
+def base_files(store: Path) -> list[str]:
+    """Paths in the store, without links: Arrow takes one to a folder for a data set of all that is below it."""
+    files = [file for file in store.rglob("*.parquet") if file.is_file() and not file.is_symlink()]
+    return [path for path in (str(file.relative_to(store)) for file in files) if kind_of(path) == "base file"]
 
 
 def has_broken_page(file: Path) -> bool:

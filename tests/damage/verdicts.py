@@ -72,7 +72,8 @@ def is_unseen(template: Template, wound: Wound) -> bool:
 
 def _looks_like_another_programs(wound: Wound, outcome: Outcome) -> bool:
     """An instant under a name that no slot decided: another program might have made it, and taken others back."""
-    return wound.how == "renamed" and any("no slot reserved this instant" in found for found in outcome.found)
+    renamed = wound.how == "renamed" and wound.kind in _TIMELINE
+    return renamed and any("no slot reserved this instant" in found for found in outcome.found)
 
 
 def _has_no_checksum(template: Template, block: BlockKind | None) -> bool:
