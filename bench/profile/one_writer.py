@@ -69,9 +69,8 @@ class _Pipe:
             raise AssertionError("a table that was just created has a definition")
         self._definition, self._schema, self._stages = table.definition, schema, stages
         store = LocalStore(table.url.removeprefix("file://"), SystemIds())
-        self._sink = ChangeWriter(
-            store, self._definition, epoch=table.epoch, process="5" * 32, ordinal=0, block_format=table.settings.block_format
-        )
+        self._sink = ChangeWriter(store, self._definition, epoch=table.epoch, process="5" * 32, ordinal=0)
+        self._block_format = table.settings.block_format
         self._instant = 20260201000000000
         self._encoder, self._admission, self._filling = Encoder(), Admission(Limits()), Filling(self._definition)
 
@@ -96,7 +95,7 @@ class _Pipe:
             sifted = take_apart(buffer.take_portion(codes), self._definition)
         self._instant += 1
         with stage("flush: rest"):
-            self._sink.write(str(self._instant), sifted.changes, [1] * len(codes), threads=1)
+            self._sink.write(str(self._instant), sifted.changes, [1] * len(codes), block_format=self._block_format, threads=1)
 
     def _requests(self, batch: pa.RecordBatch) -> Iterator[list[bytes]]:
         """For each message the requests that carry it."""

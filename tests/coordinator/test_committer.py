@@ -79,7 +79,7 @@ class Owner:
         assert definition is not None
         writer = ChangeWriter(self.store, definition, epoch=self.table.epoch, process="p", ordinal=0)
         changes = split(place(rows(*entries, part=part), None, definition))
-        return writer.write(instant, changes, [1] * len(changes))
+        return writer.write(instant, changes, [1] * len(changes), block_format="parquet")
 
 
 @pytest.fixture

@@ -109,7 +109,7 @@ async def settled() -> None:
 def membership(checkpoint: int, *processes: str, key_groups: int = 128, files: int = 0, nbytes: int = 0) -> Membership:
     """All key groups belong to the first. ``files``, ``nbytes``: what the checkpoint may add to a slice."""
     members = tuple(Member(process, f"{process[:4]}:1") for process in processes)
-    return Membership(checkpoint, members, np.zeros(key_groups, np.uint16), files, nbytes)
+    return Membership(checkpoint, members, np.zeros(key_groups, np.uint16), "auto", files, nbytes)
 
 
 @dataclass(eq=False)

@@ -49,7 +49,7 @@ def members_of(*checkpoints: int, process: str = "receiver", sender: str = "send
 
 def membership(checkpoint: int, *processes: str) -> Membership:
     """All key groups belong to the first."""
-    return Membership(checkpoint, tuple(Member(each, f"{each}:1") for each in processes), np.zeros(128, np.uint16))
+    return Membership(checkpoint, tuple(Member(each, f"{each}:1") for each in processes), np.zeros(128, np.uint16), "auto")
 
 
 @dataclass(eq=False)

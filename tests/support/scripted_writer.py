@@ -285,7 +285,7 @@ def write_files(attached: Attached, process: str, rows: Sequence[pa.Table], inst
             sha256=status.file.sha256,
             stage=status.file.stage,
         )
-        for status in writer.write(instant, changes, [1] * len(changes))
+        for status in writer.write(instant, changes, [1] * len(changes), block_format="parquet")
     ]
 
 

@@ -158,7 +158,7 @@ def test_each_bucket_gets_one_durable_file_with_the_name_that_everybody_would_gi
     writer = ChangeWriter(table.store, table.definition, epoch=table.epoch, process=ME, ordinal=0)
     codes = np.array([4, 1, 0])
     portion = buffer.take_portion(codes)
-    flushed = flush(writer, table.definition, transaction.instant, portion, [3, 1, 2], ordinal=1)
+    flushed = flush(writer, table.definition, transaction.instant, portion, [3, 1, 2], block_format="parquet", ordinal=1)
     assert sum(len(batch.codes) for batch in flushed.rest) + sum(file.rows + file.deletes for file in flushed.statuses) == 60
     for file, code, version in zip(flushed.statuses, codes.tolist(), [3, 1, 2], strict=True):
         partition, bucket = buffer.groups[code]

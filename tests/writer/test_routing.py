@@ -104,7 +104,7 @@ def test_a_row_that_fits_no_message_between_writers_is_refused() -> None:
 
 
 def membership(owners: list[int], members: int) -> Membership:
-    return Membership(1, tuple(Member(str(n), "") for n in range(members)), np.array(owners, np.uint16))
+    return Membership(1, tuple(Member(str(n), "") for n in range(members)), np.array(owners, np.uint16), "auto")
 
 
 @pytest.mark.slow

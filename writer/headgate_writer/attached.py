@@ -26,17 +26,17 @@ class Membership:
     """The members of ``checkpoint``, and its shares. ``assignment``: uint16[key groups], each an index into ``members``; empty
     without members.
 
-    ``slice_files``, ``slice_bytes``: how much the checkpoint may add to one file slice. ``intake_bytes``: how much each ingest
-    side takes into it. 0: not bounded. ``block_format``: of its log files.
+    ``block_format``: of its log files. ``slice_files``, ``slice_bytes``: how much the checkpoint may add to one file slice.
+    ``intake_bytes``: how much each ingest side takes into it. 0: not bounded.
     """
 
     checkpoint: int
     members: tuple[Member, ...]
     assignment: KeyGroupTable
+    block_format: BlockFormat
     slice_files: int = 0
     slice_bytes: int = 0
     intake_bytes: int = 0
-    block_format: BlockFormat = "parquet"
 
     def index(self, process: str) -> int | None:
         """Returns the index of the member with that process id, None if it has no part in the checkpoint."""

@@ -36,8 +36,8 @@ def flush(
     portion: Portion,
     log_versions: Sequence[int],
     *,
+    block_format: BlockFormat,
     ordinal: int,
-    block_format: BlockFormat = "parquet",
     progress: Callable[[], object] = lambda: None,
 ) -> FlushedPortion:
     """Writes one durable file per wanted bucket. Returns the files in the order of ``portion.codes``, and what else became of the
@@ -52,8 +52,8 @@ def flush(
         instant,
         sifted.changes,
         log_versions,
-        ordinal=ordinal,
         block_format=block_format,
+        ordinal=ordinal,
         threads=THREADS,
         progress=progress,
     )

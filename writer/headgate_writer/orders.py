@@ -36,10 +36,10 @@ def read_membership(membership: wire.Membership, key_groups: int) -> Membership:
         membership.checkpoint,
         members,
         assignment,
+        _block_format(membership.block_format),
         membership.slice_files,
         membership.slice_bytes,
         membership.intake_bytes,
-        _block_format(membership.block_format),
     )
 
 

@@ -178,7 +178,7 @@ def test_file_groups_of_the_other_program_keep_their_ids_for_writers_that_see_no
         writer = ChangeWriter(open_store(table.url, None, SystemIds()), definition, epoch=table.epoch, process="p", ordinal=1)
         changes = split(place(rows(("c", 2, "ours"), ("e", 1, "ours"), part="new"), None, definition))
         transaction.announce()
-        statuses = writer.write(transaction.instant, changes, [1] * len(changes))
+        statuses = writer.write(transaction.instant, changes, [1] * len(changes), block_format="parquet")
         assert {status.stat.file_id for status in statuses} <= theirs
         transaction.add(statuses)
         transaction.commit()

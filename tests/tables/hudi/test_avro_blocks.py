@@ -157,10 +157,10 @@ def test_a_file_that_is_too_large_for_avro_is_put_in_order_by_the_threads_that_e
         )
     ]
     store = LocalStore(table.url.removeprefix("file://"), SystemIds())
-    writer = ChangeWriter(store, table.definition, epoch=table.own(), process="5" * 32, ordinal=0, block_format="auto")
+    writer = ChangeWriter(store, table.definition, epoch=table.own(), process="5" * 32, ordinal=0)
     with table.transaction() as transaction:
         transaction.announce()
-        transaction.add(writer.write(transaction.instant, changes, [1] * len(changes)))
+        transaction.add(writer.write(transaction.instant, changes, [1] * len(changes), block_format="auto"))
         transaction.commit()
     (small,) = before
     assert 0 < max(small) <= 8

@@ -66,7 +66,7 @@ def write(
         for each in changes:
             versions[each.partition, each.bucket] = versions.get((each.partition, each.bucket), 0) + 1
             numbers.append(versions[each.partition, each.bucket])
-        transaction.add(writer.write(transaction.instant, changes, numbers, **options))
+        transaction.add(writer.write(transaction.instant, changes, numbers, block_format="parquet", **options))
     return transaction, transaction.statuses
 
 
@@ -212,7 +212,9 @@ def test_sequence_numbers_are_unique_in_an_instant(tmp_path: Path) -> None:
         for part, version in (("p", 1), ("q", 1), ("p", 2)):
             entries: list[Entry] = [(f"k{n % 4}", version, None if n % 3 == 2 else process) for n in range(30)]
             chosen = changes_of(table, *entries, part=f"{part}{process}")
-            transaction.add(writer.write(transaction.instant, chosen, [version] * len(chosen), ordinal=other))
+            transaction.add(
+                writer.write(transaction.instant, chosen, [version] * len(chosen), ordinal=other, block_format="parquet")
+            )
     transaction.commit()
     files = [store_of(table).get(status.file.path) for status in transaction.statuses]
     blocks = [block for file in files for block in read_blocks(file, "f") if block.kind is BlockKind.PARQUET_DATA]
@@ -248,7 +250,7 @@ def test_two_writers_of_one_checkpoint_write_at_once(tmp_path: Path) -> None:
     def one(number: int) -> list[WriteStatus]:
         writer = writer_of(table, process=f"{number}" * 32, ordinal=number)
         start.wait()
-        return writer.write(transaction.instant, [both[number]], [1])
+        return writer.write(transaction.instant, [both[number]], [1], block_format="parquet")
 
     with ThreadPoolExecutor(2) as pool:
         for statuses in pool.map(one, range(2)):
@@ -265,10 +267,10 @@ def test_empty_changes_are_a_mistake_of_the_caller(tmp_path: Path) -> None:
     transaction = table.transaction()
     transaction.announce()
     with pytest.raises(ValueError, match="2 log versions for 2 changes, or some of these are empty"):
-        writer_of(table).write(transaction.instant, [changes, empty], [1, 2])
+        writer_of(table).write(transaction.instant, [changes, empty], [1, 2], block_format="parquet")
     with pytest.raises(ValueError, match="0 log versions for 1 changes"):
-        writer_of(table).write(transaction.instant, [changes], [])
-    assert writer_of(table).write(transaction.instant, [], []) == []
+        writer_of(table).write(transaction.instant, [changes], [], block_format="parquet")
+    assert writer_of(table).write(transaction.instant, [], [], block_format="parquet") == []
 
 
 def test_a_base_file_is_one_whose_log_version_is_zero_and_takes_no_deletes(tmp_path: Path) -> None:
@@ -277,10 +279,10 @@ def test_a_base_file_is_one_whose_log_version_is_zero_and_takes_no_deletes(tmp_p
     transaction.announce()
     writer = writer_of(table)
     with pytest.raises(ValueError, match="deletes for the base file"):
-        writer.write(transaction.instant, changes_of(table, ("a", 1, "a"), ("b", 1, None)), [0])
+        writer.write(transaction.instant, changes_of(table, ("a", 1, "a"), ("b", 1, None)), [0], block_format="parquet")
     [changes] = changes_of(table, ("a", 1, "a"), ("b", 1, "b"))
     file_id = "00000000-0000-4000-8000-000000000000-0"
-    [status] = writer.write(transaction.instant, [changes], [0], file_ids=[file_id])
+    [status] = writer.write(transaction.instant, [changes], [0], file_ids=[file_id], block_format="parquet")
     assert status.stat.name == f"{file_id}_0-0-0_{transaction.instant}.parquet"
     written = pq.read_table(pa.BufferReader(store_of(table).get(status.file.stage)))
     assert set(written["_hoodie_file_name"].to_pylist()) == {status.stat.name}
@@ -342,7 +344,7 @@ def test_fi3_a_name_that_holds_other_bytes_ends_the_checkpoint(tmp_path: Path) -
     writer = writer_of(table, store=store)
     transaction, _ = write(writer, table, [changes_of(table, ("a", 1, "a"))])
     with pytest.raises(CorruptFileError, match="taken by other bytes"):
-        writer.write(transaction.instant, changes_of(table, ("a", 1, "other")), [1])
+        writer.write(transaction.instant, changes_of(table, ("a", 1, "other")), [1], block_format="parquet")
 
 
 # --- random ---

@@ -132,7 +132,8 @@ def test_all_log_files_that_a_commit_adds_to_one_slice_count(tmp_path: Path) -> 
             sink = change_sink(folder, definition, epoch=table.epoch, process="f" * 32)
             found: list[WriteStatus] = []
             for version in (1, 2, 3):
-                found += sink.write(transaction.instant, split(place(rows, None, definition)), [version], ordinal=version)
+                changes = split(place(rows, None, definition))
+                found += sink.write(transaction.instant, changes, [version], block_format="parquet", ordinal=version)
             transaction.add(found)
             transaction.commit()
         names = {status.stat.name: status.stat.size for status in found}

@@ -302,7 +302,7 @@ def write_checkpoint(
     batch = split(place_rows(data, deletes, table.definition))
     transaction = table.transaction(tidy=False)
     transaction.announce()
-    transaction.add(writer.write(transaction.instant, batch, [1] * len(batch)))
+    transaction.add(writer.write(transaction.instant, batch, [1] * len(batch), block_format="parquet"))
     return transaction
 
 

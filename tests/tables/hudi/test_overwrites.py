@@ -142,7 +142,7 @@ def write_unseeing(url: str, rows: list[Row]) -> None:
                 open_folder(url, None, System.real().ids), definition, epoch=owner.epoch, process=System.real().ids.token()
             )
             changes = sift_batch(place(arrow(rows), None, definition), definition.ordering)
-            transaction.add(sink.write(transaction.instant, changes, [1] * len(changes)))
+            transaction.add(sink.write(transaction.instant, changes, [1] * len(changes), block_format="parquet"))
 
 
 def test_writers_that_see_no_files_write_to_the_new_file_groups(table: hudi.Table, url: str) -> None:

@@ -68,7 +68,7 @@ def written(store: Store, table: hudi.Table, instant: str, *entries: tuple[str, 
     assert table.definition is not None
     writer = ChangeWriter(store, table.definition, epoch=table.epoch, process="7" * 32, ordinal=0)
     changes = split(place(rows(*entries, **options), None, table.definition))
-    return writer.write(instant, changes, [1] * len(changes))
+    return writer.write(instant, changes, [1] * len(changes), block_format="parquet")
 
 
 def checkpoint_of(store: Store, table: hudi.Table, *entries: tuple[str, int, str], **options: Any) -> hudi.Transaction:

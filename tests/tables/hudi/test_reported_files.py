@@ -38,7 +38,7 @@ def reported(store: LocalStore) -> tuple[hudi.Transaction, list[WriteStatus]]:
     assert table.definition is not None
     writer = ChangeWriter(store, table.definition, epoch=table.epoch, process=PROCESS, ordinal=0)
     changes = [each for part in ("p", "q") for each in split(place(rows(("a", 1, "x"), part=part), None, table.definition))]
-    return transaction, writer.write(transaction.instant, changes, [1] * len(changes))
+    return transaction, writer.write(transaction.instant, changes, [1] * len(changes), block_format="parquet")
 
 
 def test_ro10_files_that_a_writer_made_are_taken(store: LocalStore) -> None:

@@ -369,7 +369,7 @@ def test_rows_that_lie_in_a_wrong_bucket_are_noticed_and_nothing_changes(folder:
             rows = arrow([{"id": f"w{at}", "part": "a", "ts": 1, "v": at} for at in range(8)])
             keys = rows["id"]
             wrong = Changes("", 0, rows, keys, pa.array([False] * 8))
-            transaction.add(sink.write(transaction.instant, [wrong], [1]))
+            transaction.add(sink.write(transaction.instant, [wrong], [1], block_format="parquet"))
         with pytest.raises(CorruptFileError, match="rows of another bucket"):
             table.rescale(4)
         assert table.definition == definition

@@ -68,16 +68,16 @@ class ChangeSink(Protocol):
         changes: Sequence[Changes],
         log_versions: Sequence[int],
         *,
+        block_format: BlockFormat,
         ordinal: int | None = None,
-        block_format: BlockFormat | None = None,
         threads: int = 1,
         progress: Callable[[], object] = lambda: None,
     ) -> list[WriteStatus]:
         """Writes one file per ``Changes``, durable when this returns, and returns their statuses. No ``Changes`` may be empty.
 
         Every row is written, each key's in the order of arrival. ``instant`` has been announced (rule P3). ``log_versions``: per
-        ``Changes``, counting from 1 in the instant and bucket. ``ordinal``: this process's number in the instant's checkpoint.
-        ``block_format``: of the rows. ``threads``: for encoding. ``progress`` is called with each encoded file.
+        ``Changes``, counting from 1 in the instant and bucket. ``block_format``: of the rows. ``ordinal``: this process's number
+        in the instant's checkpoint. ``threads``: for encoding. ``progress`` is called with each encoded file.
 
         Raises RetryLater, OperatorNeeded, SyncFailedError; the instant must not be committed then (rule W1).
         """

@@ -43,7 +43,7 @@ class ChangeWriter:
 
     ``process``: the random id of the process (rule RO8). ``ordinal``: its number among the processes that write under the same
     instant, 0 to 2**31 - 1; it keeps their rows' ``_hoodie_commit_seqno`` apart. ``layout``: what earlier writers have learnt of
-    the table's columns; this one adds to it. ``block_format``: of rows, the table's setting.
+    the table's columns; this one adds to it.
     """
 
     def __init__(
@@ -55,7 +55,6 @@ class ChangeWriter:
         process: str,
         ordinal: int,
         layout: ParquetLayout | None = None,
-        block_format: BlockFormat = "parquet",
     ) -> None:
         self._store = store
         self._definition = definition
@@ -63,7 +62,6 @@ class ChangeWriter:
         self._ordinal = ordinal
         self._layout = layout or layout_of(definition)
         self._avro = avro_schema(definition, meta_columns=True)
-        self._block_format = block_format
         self._avro_blocks = AvroBlocks(definition.schema)
         self._rows_written = 0
 
@@ -73,9 +71,9 @@ class ChangeWriter:
         changes: Sequence[Changes],
         log_versions: Sequence[int],
         *,
+        block_format: BlockFormat,
         file_ids: Sequence[str] | None = None,
         ordinal: int | None = None,
-        block_format: BlockFormat | None = None,
         threads: int = 1,
         progress: Callable[[], object] = lambda: None,
     ) -> list[WriteStatus]:
@@ -83,9 +81,9 @@ class ChangeWriter:
         key's in the given order. None of the ``Changes`` may be empty.
 
         ``instant`` has been announced (rule P3). ``log_versions``: per ``Changes``, counting from 1 in the instant and bucket; 0
-        stands for a base file, in which there can be no delete. ``file_ids``: instead of those that the definition gives.
-        ``ordinal``: instead of the process's own, when it is another in this instant's checkpoint. ``block_format``: instead of
-        the writer's own. ``threads``: for encoding. ``progress`` is called with each encoded file, from any of the threads.
+        stands for a base file, in which there can be no delete. ``block_format``: of rows in log files, the table's setting.
+        ``file_ids``: instead of those that the definition gives. ``ordinal``: instead of the process's own, when it is another in
+        this instant's checkpoint. ``threads``: for encoding. ``progress`` is called with each encoded file, from any of them.
 
         Raises RetryLater, OperatorNeeded, SyncFailedError; the instant must not be committed then (rule W1).
         """
@@ -108,7 +106,7 @@ class ChangeWriter:
             progress()
             return encoded
 
-        each = list(zip(files, self._avro_first(files, block_format or self._block_format), strict=True))
+        each = list(zip(files, self._avro_first(files, block_format), strict=True))
         return write_files(self._store, instant, self._stage, encode_all(encode, each, rows=rows, threads=threads))
 
     def _avro_first(self, files: Sequence[_File], form: BlockFormat) -> list[Blocks]:

@@ -1,6 +1,7 @@
 """The owning half of a table handle: the fence, transactions, channels, and repairs of commit log and timeline."""
 
 from collections.abc import Collection, Sequence
+from functools import partial
 
 from headgate_tables.commitlog.commit_log import CommitLog
 from headgate_tables.commitlog.first_slot import create_log
@@ -10,7 +11,7 @@ from headgate_tables.face.results import AdoptResult, CommitResult, RepairResult
 from headgate_tables.face.writing import LoadMode
 from headgate_tables.hudi.bulk_loads import BulkLoad
 from headgate_tables.hudi.change_writer import ChangeWriter
-from headgate_tables.hudi.data_files import layout_of
+from headgate_tables.hudi.data_files import THREADS, layout_of
 from headgate_tables.hudi.definition import Definition, avro_schema
 from headgate_tables.hudi.groups import GroupIds
 from headgate_tables.hudi.guard import Guard, MetadataTable, check_there
@@ -91,12 +92,11 @@ class TableOwner(TableReader, TableServices):
             self._parquet = layout_of(definition)
         schema = avro_schema(definition, meta_columns=False)
         instant = log.begin()  # last: from here on the instant is open until something ends it
-        epoch, process, form = log.state.epoch, self._opened.process, self.settings.block_format
-        writer = ChangeWriter(
-            self._store, definition, epoch=epoch, process=process, ordinal=0, layout=self._parquet, block_format=form
-        )
+        epoch, process = log.state.epoch, self._opened.process
+        writer = ChangeWriter(self._store, definition, epoch=epoch, process=process, ordinal=0, layout=self._parquet)
+        write = partial(writer.write, block_format=self.settings.block_format, threads=THREADS)
         return Transaction(
-            self._store, log, definition, self._groups, writer, instant, self._before_commit, self._after_commit, schema
+            self._store, log, definition, self._groups, write, instant, self._before_commit, self._after_commit, schema
         )
 
     def check_bulk_load(self, mode: LoadMode) -> None:

@@ -19,9 +19,7 @@ from headgate_tables.face.writing import Changes, LoadMode
 from headgate_tables.hudi.batches import table_chunks
 from headgate_tables.hudi.bucket_rules import Rescale
 from headgate_tables.hudi.bulk_loads import DELTACOMMIT, BulkLoad, Replaced
-from headgate_tables.hudi.change_writer import ChangeWriter
 from headgate_tables.hudi.commit_files import commit_files, pending_deltacommit, summary
-from headgate_tables.hudi.data_files import THREADS
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.groups import GroupIds
 from headgate_tables.hudi.keys.bucket import bucket_of
@@ -34,7 +32,10 @@ from headgate_tables.storage.store import Store
 
 
 class Transaction:
-    """Made by ``Table.transaction()``. As a context manager it commits at the end, or rolls back on an error."""
+    """Made by ``Table.transaction()``. As a context manager it commits at the end, or rolls back on an error.
+
+    ``write``: ``ChangeWriter.write`` with the table's settings.
+    """
 
     def __init__(
         self,
@@ -42,7 +43,7 @@ class Transaction:
         log: CommitLog,
         definition: Definition,
         groups: GroupIds,
-        writer: ChangeWriter,
+        write: partial[list[WriteStatus]],
         instant: str,
         before_commit: Callable[[bool], Collection[str]],
         after_commit: Callable[["Transaction", str], None],
@@ -55,7 +56,7 @@ class Transaction:
         self._log = log
         self._definition = definition
         self._groups = groups
-        self._writer = writer
+        self._write_files = write
         self._before_commit = before_commit
         self._after_commit = after_commit
         self._schema = schema
@@ -245,7 +246,7 @@ class Transaction:
         targets = [self._target(each, deletes=deletes) for each in changes]
         file_ids, versions = [file_id for file_id, _ in targets], [version for _, version in targets]
         with self._log.ending_on_failed_sync():
-            self.statuses += self._writer.write(self.instant, changes, versions, file_ids=file_ids, threads=THREADS)
+            self.statuses += self._write_files(self.instant, changes, versions, file_ids=file_ids)
         self._broken = False
         self._superseded += beaten
 
