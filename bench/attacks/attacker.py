@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 
 from headgate_proto.api.v1 import ingest_pb2
 from headgate_proto.api.v1.parts_pb2 import Part
-from headgate_proto.parts import PART_BYTES
+from headgate_proto.serialized import PART_BYTES
 from support.raw_http2 import RawConnection, RawStream, message_start, raw_connection
 
 Metadata: TypeAlias = tuple[tuple[str, str], ...]

@@ -5,12 +5,21 @@ once more to send it. A client spent more on that than on everything else that i
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
+from google.protobuf.descriptor import ServiceDescriptor
 from google.protobuf.message import Message
 
 from headgate_proto.api.v1.parts_pb2 import Part
-from headgate_proto.parts import PART_BYTES
+
+if TYPE_CHECKING:
+    from grpc import aio
+
+_Answer = TypeVar("_Answer", bound=Message)
+
+PART_BYTES: Final = 1 << 20
+"""A request above this comes in parts, each with so much of it. gRPC receives that much of every stream whose next message is
+awaited. Lower: more streams in the same memory, and more messages, about 2 ms of CPU each at both ends of a busy stream."""
 
 Pieces: TypeAlias = Sequence[bytes | memoryview]
 """A serialized message, cut anywhere. Memory views are of single bytes."""
@@ -41,6 +50,13 @@ def requests_of(pieces: Pieces, part_number: int) -> Iterator[bytes]:
     for at in range(0, size, PART_BYTES):
         part = with_bytes(Part(request_bytes=0 if at else size), Part.CONTENT_FIELD_NUMBER, whole[at : at + PART_BYTES])
         yield b"".join(inside(part_number, part))
+
+
+def stream_of_requests(
+    channel: "aio.Channel", service: ServiceDescriptor, method: str, answer: type[_Answer]
+) -> "aio.StreamStreamMultiCallable[bytes, _Answer]":
+    """Calls a method of two streams with serialized requests. ``answer``: the type of its answers."""
+    return channel.stream_stream(f"/{service.full_name}/{method}", response_deserializer=answer.FromString)
 
 
 def _size(pieces: Pieces) -> int:

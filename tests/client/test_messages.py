@@ -6,7 +6,7 @@ import pytest
 
 from headgate.encoding import MESSAGE_BYTES, MESSAGE_TARGET_BYTES, Compression, Encoder, decoded
 from headgate.errors import InvalidArgumentError, TooLargeError
-from headgate_proto.parts import PART_BYTES
+from headgate_proto.serialized import PART_BYTES
 from support.events import EVENTS_SCHEMA, events
 
 ROWS = events(50_000).combine_chunks().to_batches()[0]

@@ -11,7 +11,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from headgate_proto.api.v1 import errors_pb2, ingest_pb2, ingest_pb2_grpc
 from headgate_proto.cluster.v1 import exchange_pb2_grpc
-from headgate_proto.parts import PART_BYTES
+from headgate_proto.serialized import PART_BYTES
 from support.access import write_access
 from support.certificates import Certificate, self_signed
 from support.cluster import Cluster

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from headgate_proto.api.v1 import ingest_pb2
 from headgate_proto.api.v1.ingest_pb2 import AppendRequest, Batch
-from headgate_proto.parts import PART_BYTES
-from headgate_proto.serialized import inside, requests_of, with_bytes
+from headgate_proto.serialized import PART_BYTES, inside, requests_of, with_bytes
 from support.parts import messages_of
 
 

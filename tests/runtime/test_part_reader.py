@@ -9,7 +9,7 @@ import pytest
 
 from headgate_proto.api.v1 import errors_pb2, ingest_pb2
 from headgate_proto.api.v1.parts_pb2 import Part
-from headgate_proto.parts import PART_BYTES
+from headgate_proto.serialized import PART_BYTES
 from headgate_runtime.errors import RpcError
 from headgate_runtime.limits import MAX_MESSAGE_BYTES
 from headgate_runtime.part_reader import PartReader

@@ -6,7 +6,7 @@ from typing import TypeVar
 from headgate_proto.api.v1.ingest_pb2 import AppendRequest
 from headgate_proto.api.v1.parts_pb2 import Part
 from headgate_proto.cluster.v1.exchange_pb2 import ExchangeRequest
-from headgate_proto.parts import PART_BYTES
+from headgate_proto.serialized import PART_BYTES
 
 Request = TypeVar("Request", AppendRequest, ExchangeRequest)
 

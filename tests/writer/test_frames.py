@@ -9,7 +9,7 @@ import pytest
 
 from headgate_proto.cluster.v1 import exchange_pb2 as wire
 from headgate_proto.limits import ROW_BYTES
-from headgate_proto.parts import PART_BYTES
+from headgate_proto.serialized import PART_BYTES
 from headgate_runtime.limits import MAX_MESSAGE_BYTES
 from headgate_tables.hudi.definition import Definition
 from headgate_writer.frame_reader import FrameReader

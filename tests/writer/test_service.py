@@ -10,7 +10,7 @@ import pytest
 from headgate_proto.api.v1 import errors_pb2, ingest_pb2
 from headgate_proto.api.v1.parts_pb2 import Part
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
-from headgate_proto.parts import PART_BYTES
+from headgate_proto.serialized import PART_BYTES
 from headgate_runtime.errors import wire_error
 from headgate_writer import filling, refusal
 from headgate_writer.admission import Admission

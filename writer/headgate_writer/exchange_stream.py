@@ -11,7 +11,7 @@ import grpc
 from headgate_proto.cluster.v1 import exchange_pb2 as wire
 from headgate_proto.handshake import by_key
 from headgate_proto.ranges import OutOfRangeError, check_ranges
-from headgate_proto.serialized import inside, requests_of
+from headgate_proto.serialized import inside, requests_of, stream_of_requests
 from headgate_proto.stream_reader import StreamReader
 from headgate_runtime.channels import UnsafeAddressError, connect
 from headgate_runtime.errors import UnknownMessageError
@@ -27,7 +27,7 @@ from headgate_writer.windows import WINDOW_BYTES, ExchangeError, SendWindow
 _Call: TypeAlias = "grpc.aio.StreamStreamCall[bytes, wire.ExchangeResponse]"
 """Its requests are serialized ones."""
 
-_EXCHANGE: Final = "/headgate.cluster.v1.ExchangeService/Exchange"
+_SERVICE: Final = wire.DESCRIPTOR.services_by_name["ExchangeService"]
 
 UNREACHABLE_S: Final = 5.0
 """Seconds without a connection to a writer that rows wait for, until the checkpoint is aborted. Longer than a coordinator needs
@@ -128,10 +128,7 @@ class ExchangeStream:
         except TimeoutError:
             self._broken("it cannot be reached")
             return ""
-        exchange: grpc.aio.StreamStreamMultiCallable[bytes, wire.ExchangeResponse] = channel.stream_stream(
-            _EXCHANGE, response_deserializer=wire.ExchangeResponse.FromString
-        )
-        call = exchange()
+        call = stream_of_requests(channel, _SERVICE, "Exchange", wire.ExchangeResponse)()
         answers = StreamReader(call)
         why = "it ended the stream"
         try:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from headgate_proto.cluster.v1 import exchange_pb2 as wire
-from headgate_proto.parts import PART_BYTES
+from headgate_proto.serialized import PART_BYTES
 from headgate_writer.checksums import frame_checksum
 from headgate_writer.routing import RoutedRows
 from headgate_writer.sizes import row_bytes, value_bytes

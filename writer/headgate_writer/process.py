@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from headgate_proto.api.v1.ingest_pb2_grpc import add_IngestServiceServicer_to_server
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_proto.cluster.v1.exchange_pb2_grpc import add_ExchangeServiceServicer_to_server
-from headgate_proto.parts import PART_BYTES
+from headgate_proto.serialized import PART_BYTES
 from headgate_runtime.caller_rates import LONGEST_WAIT_S, CallerRates
 from headgate_runtime.coordinator_client import CoordinatorClient
 from headgate_runtime.grpc_server import Server

@@ -10,7 +10,7 @@ from headgate.errors import InvalidArgumentError, TooLargeError
 from headgate.partitions import cut_at_partitions
 from headgate.rows import RowFormat
 from headgate_proto.limits import BATCH_BYTES, BATCH_PARTITIONS, BATCH_ROWS, BATCH_WIRE_BYTES, COMPRESSION_RATIO
-from headgate_proto.parts import PART_BYTES
+from headgate_proto.serialized import PART_BYTES
 
 Compression = Literal["lz4"] | None
 

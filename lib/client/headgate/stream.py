@@ -18,14 +18,14 @@ from headgate_proto.api.v1 import errors_pb2 as wire
 from headgate_proto.api.v1 import ingest_pb2
 from headgate_proto.handshake import by_key
 from headgate_proto.ranges import OutOfRangeError, check_ranges
-from headgate_proto.serialized import inside, requests_of, with_bytes
+from headgate_proto.serialized import inside, requests_of, stream_of_requests, with_bytes
 from headgate_proto.stream_reader import StreamReader
 
 if TYPE_CHECKING:
     Call = aio.StreamStreamCall[bytes, ingest_pb2.AppendResponse]
     """Its requests are serialized ones."""
 
-_APPEND = "/headgate.api.v1.IngestService/Append"
+_INGEST = ingest_pb2.DESCRIPTOR.services_by_name["IngestService"]
 
 _SILENCE_SECONDS = 3.0
 """How long sent rows may stay without an answer before the coordinators are asked whether the writer is still there."""
@@ -57,9 +57,7 @@ class Stream:
     async def run(self) -> Failure:
         """Runs the stream and returns why it ended. Cancelling it ends the stream."""
         with self._transport.link(self._address, streams=1) as link:
-            append: aio.StreamStreamMultiCallable[bytes, ingest_pb2.AppendResponse] = link.channel.stream_stream(
-                _APPEND, response_deserializer=ingest_pb2.AppendResponse.FromString
-            )
+            append = stream_of_requests(link.channel, _INGEST, "Append", ingest_pb2.AppendResponse)
             call = append(metadata=link.metadata)
             try:
                 async with asyncio.TaskGroup() as tasks:

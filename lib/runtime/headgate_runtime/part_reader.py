@@ -2,12 +2,12 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, Generic
+from typing import Any, Generic, Protocol, TypeVar
 
 import grpc
 
 from headgate_proto.api.v1 import errors_pb2
-from headgate_proto.parts import Request
+from headgate_proto.api.v1.parts_pb2 import Part
 from headgate_runtime.errors import rpc_error
 from headgate_runtime.limits import MAX_MESSAGE_BYTES
 from headgate_runtime.read_budget import ReadBudget
@@ -16,6 +16,16 @@ _COPIES = 2
 """The joined bytes and the request that is made of them exist at once."""
 _SLOWEST = 256 << 10
 """Bytes a second. A sender that is slower keeps memory from others."""
+
+
+class PartedRequest(Protocol):
+    """A request of a stream that may come in parts."""
+
+    @property
+    def part(self) -> Part: ...
+
+
+Request = TypeVar("Request", bound=PartedRequest)
 
 
 class PartReader(Generic[Request]):
