@@ -1,8 +1,8 @@
 """``python -m support.fork_server SOCKET MODULE…``: imports the modules once, then forks a process for each program asked of it.
 
-A request is one packet: JSON ``{"argv", "env", "parent"}`` with two descriptors, the program's stdout and stderr. The answer is
-the new process's id. The process is handed to the one that asks (``support.forked``), so that it is waited for and signalled like
-any child. The server ends when the other end of its socket is closed.
+A request is one packet: JSON ``{"argv", "env", "cwd", "parent"}`` with three descriptors, the program's stdin, stdout and stderr.
+The answer is the new process's id. The process is handed to the one that asks (``support.forked``), so that it is waited for and
+signalled like any child. The server ends when the other end of its socket is closed.
 
 It forks without running threads of Python's: importing gRPC starts none, the threads of OpenBLAS and jemalloc come back by
 handlers of their own in the child. What a program does before it serves (settings, malloc's environment) is the program's own.
@@ -27,10 +27,13 @@ _REQUEST_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """``argv``: the module and its arguments, as behind ``python -m``. ``env``: the whole environment. ``parent``: who asks."""
+    """``argv``: the module and its arguments, as behind ``python -m``. ``env``: the whole environment. ``cwd``: the folder.
+    ``parent``: who asks.
+    """
 
     argv: Sequence[str]
     env: dict[str, str]
+    cwd: str
     parent: int
 
 
@@ -47,7 +50,7 @@ def main() -> None:
 def _next_child(served: socket.socket) -> Request | None:
     """Serves until the socket ends (None); in a forked child: what it was asked to be."""
     while True:
-        message, outputs, _, _ = socket.recv_fds(served, _REQUEST_BYTES, 2)
+        message, standard, _, _ = socket.recv_fds(served, _REQUEST_BYTES, 3)
         if not message:
             return None
         received, sent = os.pipe()
@@ -60,24 +63,25 @@ def _next_child(served: socket.socket) -> Request | None:
             for descriptor in (received, sent):
                 os.close(descriptor)
             served.close()
-            return _become(json.loads(message), outputs)
+            return _become(json.loads(message), standard)
         os.waitpid(between, 0)
         served.send(os.read(received, 20))
-        for descriptor in (received, sent, *outputs):
+        for descriptor in (received, sent, *standard):
             os.close(descriptor)
 
 
-def _become(message: dict[str, Any], outputs: Sequence[int]) -> Request:
-    """Waits for the new parent, is tied to it as by ``support.tethered``, and takes its outputs."""
+def _become(message: dict[str, Any], standard: Sequence[int]) -> Request:
+    """Waits for the new parent, is tied to it as by ``support.tethered``, and takes the descriptors."""
     request = Request(**message)
     while os.getppid() != request.parent:
         time.sleep(0.0005)
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != request.parent:
         os._exit(1)
-    for standard, output in zip((1, 2), outputs, strict=True):
-        os.dup2(output, standard)
-        os.close(output)
+    for number, given in enumerate(standard):
+        os.dup2(given, number)
+        os.close(given)
+    os.chdir(request.cwd)
     return request
 
 

@@ -26,6 +26,7 @@ PRELOADED: Final[Mapping[str, Sequence[str]]] = {
     "support.step_service": _SERVICE,
     "support.beginning": _SERVICE,
     "support.crash_script": ("support.crash_script",),
+    "headgate_cli": ("support.imported_cli",),
 }
 """What each program's parent imports: what the program itself would until it serves. No ``__main__``, which runs in the child."""
 
@@ -51,20 +52,40 @@ def serving() -> Iterator[None]:
 def start(program: str, argv: Sequence[str], env: Mapping[str, str], errors: int) -> "Forked | None":
     """``python -m argv…`` from the parent that has imported ``program``; None if there is no such parent: start it afresh.
 
-    ``env``: the child's whole environment. ``errors``: the descriptor for its stderr; its stdout is a pipe.
+    ``env``: the child's whole environment. ``errors``: the descriptor for its stderr; its stdout is a pipe, its stdin empty.
     """
+    if _servers is None or program not in PRELOADED:
+        return None
+    read, write = os.pipe()
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    try:
+        pid = _fork(program, argv, env, os.getcwd(), (nothing, write, errors))
+    except BaseException:
+        os.close(read)
+        raise
+    finally:
+        os.close(nothing)
+        os.close(write)
+    return Forked(pid, os.fdopen(read, "rb"))
+
+
+def run(program: str, argv: Sequence[str], env: Mapping[str, str], cwd: str, standard: Sequence[int], timeout: float) -> int:
+    """As ``start``, in the folder ``cwd`` and with these descriptors as stdin, stdout and stderr; returns its exit code."""
+    return Forked(_fork(program, argv, env, cwd, standard), None).wait(timeout)
+
+
+def _fork(program: str, argv: Sequence[str], env: Mapping[str, str], cwd: str, standard: Sequence[int]) -> int:
     with _turn:
-        if _servers is None or program not in PRELOADED:
-            return None
+        assert _servers is not None, "nothing is forked outside of `serving`"
         if program not in _servers:
             _servers[program] = _Server(PRELOADED[program], env)
-        return _servers[program].fork(argv, env, errors)
+        return _servers[program].fork(argv, env, cwd, standard)
 
 
 class Forked:
     """A child of this process, with what ``Process`` needs of ``subprocess.Popen``."""
 
-    def __init__(self, pid: int, stdout: IO[bytes]) -> None:
+    def __init__(self, pid: int, stdout: IO[bytes] | None) -> None:
         self.pid = pid
         self.stdout = stdout
         self._code: int | None = None
@@ -111,20 +132,14 @@ class _Server:
                 command, stdin=subprocess.DEVNULL, env={**env, **ENVIRONMENT}, pass_fds=[theirs.fileno()]
             )
 
-    def fork(self, argv: Sequence[str], env: Mapping[str, str], errors: int) -> Forked:
-        """One child, which falls to this process because its own parent ends at once."""
-        message = json.dumps({"argv": list(argv), "env": dict(env), "parent": os.getpid()}).encode()
-        read, write = os.pipe()
-        try:
-            with _adopting():
-                socket.send_fds(self._socket, [message], [write, errors])
-                answer = self._socket.recv(20)
-        finally:
-            os.close(write)
-        if not answer:
-            os.close(read)
-            raise AssertionError(f"the fork server ended with {self._process.wait()}")
-        return Forked(int(answer), os.fdopen(read, "rb"))
+    def fork(self, argv: Sequence[str], env: Mapping[str, str], cwd: str, standard: Sequence[int]) -> int:
+        """The id of a child, which falls to this process because its own parent ends at once."""
+        message = json.dumps({"argv": list(argv), "env": dict(env), "cwd": cwd, "parent": os.getpid()}).encode()
+        with _adopting():
+            socket.send_fds(self._socket, [message], standard)
+            answer = self._socket.recv(20)
+        assert answer, f"the fork server ended with {self._process.wait()}"
+        return int(answer)
 
     def close(self) -> None:
         """The socket's end is the server's."""
