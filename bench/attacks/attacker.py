@@ -29,7 +29,9 @@ TOKEN: Final[Metadata] = (("authorization", "Bearer alice-token"),)
 
 @dataclass(frozen=True, slots=True)
 class Attack:
-    """``streams`` calls of ``path`` on ``connections``, each with a message that ``send`` begins and does not end."""
+    """``streams`` calls of ``path`` on ``connections``, each with a message that ``send`` begins and does not end. A call that
+    the server has refused is made again.
+    """
 
     part: str
     path: str
@@ -87,6 +89,13 @@ def attack(name: str, address: str, streams: int) -> None:
     asyncio.run(attack_for(_SECONDS, ATTACKS[name], address, streams))
 
 
+async def _call_again_and_again(attack: Attack, connection: RawConnection) -> None:
+    while not connection.refused.is_set():
+        call = connection.open_call(attack.path, attack.metadata)
+        await attack.send(connection, call)
+        await call.ended.wait()
+
+
 async def attack_for(seconds: float, attack: Attack, address: str, streams: int, tls: ssl.SSLContext | None = None) -> int:
     """Sends what the server takes in that time. Returns how many bytes of messages it took. ``tls``: of a server that has it."""
     async with contextlib.AsyncExitStack() as stack:
@@ -94,6 +103,5 @@ async def attack_for(seconds: float, attack: Attack, address: str, streams: int,
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds), asyncio.TaskGroup() as tasks:
                 for number in range(streams):
-                    connection = made[number % len(made)]
-                    tasks.create_task(attack.send(connection, connection.open_call(attack.path, attack.metadata)))
+                    tasks.create_task(_call_again_and_again(attack, made[number % len(made)]))
         return sum(call.sent for connection in made for call in connection.streams.values())

@@ -42,7 +42,7 @@ NOTES: Final = (
     "acknowledged as received, or asks a coordinator for the list of tables; one call after the other, before and meanwhile.",
     "Beside the load: other processes take as much CPU as the attacker took, and nobody is attacked. So much of a p99 is the",
     "machine's, whose cores the attacker takes from everybody; what is more is the attacked process's.",
-    "Messages without a token are refused within half a second: the p99 of the few calls meanwhile is the longest one.",
+    "A call that is refused is made again, so that an attack lasts its whole time.",
     f"Back: memory, at most {_KEPT >> 20} MiB more than before; p99, the first second of calls whose p99 is",
     f"at most {_TIMES:g} times that of before. Counted from the attack's end, and given up after {_LONGEST_S:.0f} s.",
 )
