@@ -1,11 +1,10 @@
 """The page of results."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from statistics import median
 from typing import Any
 
 from bench.report.kept import Section
-from bench.tables.figures import OURS, number
+from bench.tables.figures import OURS, number, spread
 
 HEAD = """# Performance
 
@@ -37,14 +36,7 @@ def _table(figures: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     yield _row(["---", "---", *(["---:"] * (len(heads) - 2))])
     for figure in figures:
         medians = [number(figure["median"][name]) if name in figure["median"] else "" for name in contenders]
-        yield _row([figure["figure"], figure["unit"], *medians, *(_ratios(figure["ratios"].get(name, ())) for name in peers)])
-
-
-def _ratios(ratios: Sequence[float]) -> str:
-    if not ratios:
-        return ""
-    spread = f" ({min(ratios):.2f} to {max(ratios):.2f})" if len(ratios) > 1 else ""
-    return f"{median(ratios):.2f}{spread}"
+        yield _row([figure["figure"], figure["unit"], *medians, *(spread(figure["ratios"].get(name, ())) for name in peers)])
 
 
 def _goal(goal: Mapping[str, Any]) -> str:

@@ -113,16 +113,17 @@ def _table(section: str, rows: Sequence[Row]) -> Iterator[str]:
     previous = ""
     for row in rows:
         cells = "".join(f"{number(row.median(name)) if name in row.values else '':>14}" for name in contenders)
-        cells += "".join(f"{_ratio(row.ratios(name)):>26}" for name in peers)
+        cells += "".join(f"{spread(row.ratios(name)):>26}" for name in peers)
         yield f"  {row.figure if row.figure != previous else '':<{named}}{row.unit:<{measured}}{cells}"
         previous = row.figure
 
 
-def _ratio(ratios: Sequence[float]) -> str:
+def spread(ratios: Sequence[float]) -> str:
+    """Their median, and from where to where they go; nothing without any."""
     if not ratios:
         return ""
-    spread = f" ({min(ratios):.2f}-{max(ratios):.2f})" if len(ratios) > 1 else ""
-    return f"{median(ratios):.2f}x{spread}"
+    ends = f" ({min(ratios):.2f} to {max(ratios):.2f})" if len(ratios) > 1 else ""
+    return f"{median(ratios):.2f}{ends}"
 
 
 def number(value: float) -> str:

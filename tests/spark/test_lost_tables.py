@@ -12,7 +12,7 @@ import headgate as sdk
 from headgate_cli.exits import ExitCode
 from headgate_spark import bulk_insert, loading, owned_jobs, rescale, rescaling, upsert
 from headgate_spark.owned_jobs import jobs_while_owned
-from headgate_tables.errors import DeposedError, StoreUnavailableError
+from headgate_tables.errors import StoreUnavailableError
 from support import taken_tables
 from support.bulk_rows import LATER, ROWS, committed, expected, filled_table, leftovers, write
 from support.cluster import Cluster
@@ -20,7 +20,12 @@ from support.numbered_rows import SCHEMA as NUMBERED
 from support.numbered_rows import sending
 from support.processes import READY_S
 from support.readers import assert_all_agree, read_by_hudi_rs
-from support.taken_tables import once_tasks_work, take_over, wait_until_no_job_runs, wait_until_nobody_works
+from support.taken_tables import (
+    assert_cancelled_when_taken,
+    once_tasks_work,
+    wait_until_no_job_runs,
+    wait_until_nobody_works,
+)
 from support.waiting import wait_until
 
 
@@ -43,13 +48,7 @@ CALLS: dict[str, Callable[[Any, Any, str], object]] = {
 def test_the_job_is_cancelled_and_nothing_of_it_is_visible_or_left(spark: Any, tmp_path: Path, call: str) -> None:
     url = filled_table(tmp_path / "t", compacted=True)
     frame = spark.read.parquet(write(tmp_path / "later.parquet", LATER))
-    with once_tasks_work(url, lambda: take_over(url)), pytest.raises(DeposedError) as error:
-        CALLS[call](spark, frame, url)
-    assert "the Spark job was cancelled, and nothing of it is visible" in error.value.message
-    assert "Open the table again" in error.value.fix
-    wait_until_no_job_runs(spark)
-    wait_until_nobody_works(url)
-    assert list(spark.sparkContext.getJobTags()) == []
+    assert_cancelled_when_taken(spark, url, lambda: CALLS[call](spark, frame, url))
     assert_all_agree(spark, tmp_path / "t", expected(ROWS))
     before = committed(tmp_path / "t")
     assert [name for name in leftovers(tmp_path / "t", "no instant is kept") if name not in before] == []

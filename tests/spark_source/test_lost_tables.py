@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 
 from headgate_spark import bulk_insert, loading, owned_jobs
-from headgate_tables.errors import DeposedError
 from support import taken_tables
 from support.bulk_rows import LATER, ROWS, expected, filled_table, write
 from support.readers import read_by_us
 from support.same_rows import assert_same_rows
-from support.taken_tables import once_tasks_work, take_over, wait_until_no_job_runs, wait_until_nobody_works
+from support.taken_tables import assert_cancelled_when_taken
 
 
 def test_a_load_is_cancelled_and_nothing_of_it_is_visible(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -21,9 +20,5 @@ def test_a_load_is_cancelled_and_nothing_of_it_is_visible(spark: Any, tmp_path: 
     monkeypatch.setattr(loading, "Writing", taken_tables.LoadGoesOn)
     url = filled_table(tmp_path / "t", compacted=True)
     frame = spark.read.parquet(write(tmp_path / "later.parquet", LATER))
-    with once_tasks_work(url, lambda: take_over(url)), pytest.raises(DeposedError, match="the Spark job was cancelled"):
-        bulk_insert(frame, url, mode="insert_overwrite_table", tasks=2)
-    wait_until_no_job_runs(spark)
-    wait_until_nobody_works(url)
-    assert list(spark.sparkContext.getJobTags()) == []
+    assert_cancelled_when_taken(spark, url, lambda: bulk_insert(frame, url, mode="insert_overwrite_table", tasks=2))
     assert_same_rows(read_by_us(tmp_path / "t"), expected(ROWS), "our reader")

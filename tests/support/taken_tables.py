@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from headgate_spark.rescaling import Rewriting
 from headgate_spark.tasks import Writing
 from headgate_tables import hudi
+from headgate_tables.errors import DeposedError
 from support.waiting import wait_until
 
 _LONG_S = 120.0
@@ -77,6 +79,17 @@ def once_tasks_work(url: str, call: Callable[[], object]) -> Iterator[None]:
         called = thread.submit(run)
         yield
         called.result()
+
+
+def assert_cancelled_when_taken(spark: Any, url: str, call: Callable[[], object]) -> None:
+    """Of a call whose tasks go on for long: it raises when another program owns the table, and nothing of it runs any more."""
+    with once_tasks_work(url, lambda: take_over(url)), pytest.raises(DeposedError) as error:
+        call()
+    assert "the Spark job was cancelled, and nothing of it is visible" in error.value.message
+    assert "Open the table again" in error.value.fix
+    wait_until_no_job_runs(spark)
+    wait_until_nobody_works(url)
+    assert list(spark.sparkContext.getJobTags()) == []
 
 
 def take_over(url: str) -> None:
