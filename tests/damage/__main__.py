@@ -18,7 +18,6 @@ from pathlib import Path
 from random import Random
 
 import fastavro  # noqa: F401  # imported once, here, and not in every trial
-import polars  # noqa: F401
 import pyarrow.dataset  # noqa: F401
 
 from damage import templates, trial, verdicts, wounds

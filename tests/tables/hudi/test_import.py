@@ -9,7 +9,7 @@ import pytest
 
 from support.tables import SHORT, create, rows
 
-HEAVY = ("pandas", "polars", "pyarrow.dataset")
+HEAVY = ("pandas", "pyarrow.dataset")
 """Each costs a tenth of a second or more, and tens of megabytes."""
 
 

@@ -176,7 +176,7 @@ def test_numbers_of_any_size_take_the_bytes_that_avro_gives_them(numbers: list[i
     assert encoded == [varint(number) for number in numbers]
     raw = np.frombuffer(b"".join(encoded), dtype=np.uint8)
     sizes = np.array([len(each) for each in encoded], dtype=np.int64)
-    read, ends = Walk(raw).numbers(np.cumsum(sizes) - sizes) if numbers else ([], np.cumsum(sizes))
+    read, ends = Walk(raw, 0).numbers(np.cumsum(sizes) - sizes) if numbers else ([], np.cumsum(sizes))
     assert list(read) == numbers
     assert np.array_equal(ends, np.cumsum(sizes))
     assert [read_varint(memoryview(raw), 0) for raw in encoded] == [

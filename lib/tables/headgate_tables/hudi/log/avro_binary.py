@@ -1,15 +1,11 @@
-"""Avro's binary form, whole columns at a time: decodes a run of records, encodes numbers.
+"""Avro's binary form: the types that its bytes have, what their values mean, and its numbers.
 
-The decoder is polars' container reader: the run gets a container's header and trailer in memory. Its schema is a *physical*
-one, in which named types are spelled out and every type that polars lacks is replaced by one of the same bytes: maps by
-arrays of (key, value) records, enums and logical integers by the plain integer.
-``restore`` converts the result to the Arrow types of the original schema.
+In a *physical* schema named types are spelled out, and types of the same bytes are one: maps are arrays of (key, value) records,
+enums and logical integers are plain ones. ``as_original`` makes the Arrow types of the original schema of what was read by it.
 """
 
 from __future__ import annotations
 
-import io
-import json
 from typing import Any
 
 import numpy as np
@@ -20,32 +16,7 @@ import pyarrow.types as pat
 from headgate_tables.arrow import Array, pc
 from headgate_tables.hudi.schema.avro_json import AvroField, AvroSchema, AvroType, spelled_out
 
-_SYNC = bytes(16)
 _PRIMITIVES = frozenset(("null", "boolean", "int", "long", "float", "double", "string", "bytes"))
-
-
-def decode_records(fields: list[AvroField], count: int, run: pa.Buffer, columns: list[str] | None) -> pa.Table | None:
-    """``count`` records that lie one after the other in ``run``, or None when polars cannot read them.
-
-    ``fields``: of the physical record schema. ``columns``: names to return, in the schema's order; None = all. Strings
-    and binaries come as views, lists with 64-bit offsets. The bytes have to be what ``fields`` say (``avro_walk``): polars panics
-    on a length that leads out of them, and prints that on stderr.
-    """
-    # Not at the top: half a second and 30 MB, which processes that only write never need (test_importing_the_library_is_cheap).
-    import polars as pl
-
-    schema = json.dumps({"type": "record", "name": "row", "fields": fields}).encode()
-    header = b"".join(
-        (b"Obj\x01", varint(2), _text(b"avro.schema"), _text(schema), _text(b"avro.codec"), _text(b"null"), b"\x00", _SYNC)
-    )
-    container = b"".join((header, varint(count), varint(run.size), memoryview(run), _SYNC))
-    try:
-        frame = pl.read_avro(io.BytesIO(container), columns=columns)
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError):
-        # Text that is no Unicode, say. The caller then reads row by row and names the damage.
-        return None
-    table: pa.Table = frame.to_arrow(compat_level=pl.CompatLevel.newest())
-    return table if table.num_rows == count else None
 
 
 def physical(schema: AvroSchema) -> AvroType:
@@ -81,7 +52,7 @@ def as_original(array: Any, target: pa.DataType, shape: AvroSchema) -> Array:
         return pa.Array.from_buffers(target, len(short), short.buffers()[:2], offset=short.offset, children=[entries])
     if isinstance(shape, dict) and "symbols" in shape:
         return pa.array(shape["symbols"], pa.string()).take(array)
-    if pat.is_fixed_size_binary(target):
+    if pat.is_fixed_size_binary(target) and array.type != target:
         array = pc.cast(array, pa.binary())
     plain: Array = pc.cast(array, target)
     return plain
@@ -211,7 +182,3 @@ def ragged(cells: npt.NDArray[np.uint8], used: npt.NDArray[np.bool_]) -> Array:
     return pa.BinaryArray.from_buffers(
         pa.binary(), len(cells), [None, pa.py_buffer(offsets.data), pa.py_buffer(cells[used].data)]
     )
-
-
-def _text(raw: bytes) -> bytes:
-    return varint(len(raw)) + raw

@@ -1,7 +1,6 @@
 """Rows of an AVRO_DATA block (Hudi: HoodieAvroDataBlock): a version, a count, and per record its length and Avro bytes.
 
-The fast path walks over the block, and then decodes it in place: it declares the four length bytes in front of each record to be
-a ``float`` column, which then shows whether the decoder kept step with the records.
+They are read by columns (``avro_run``), or, when that gets out of step, one by one, which says what is damaged.
 """
 
 from __future__ import annotations
@@ -18,15 +17,14 @@ import fastavro
 import numpy as np
 import pyarrow as pa
 
-from headgate_tables.arrow import ChunkedArray, buffer_bytes
+from headgate_tables.arrow import ChunkedArray
 from headgate_tables.errors import CorruptFileError, TablesError, UnsupportedTableError
-from headgate_tables.hudi.log.avro_binary import as_original, decode_records, physical
-from headgate_tables.hudi.log.avro_walk import OutOfStepError, row_lengths
-from headgate_tables.hudi.schema.avro_json import AvroField, AvroSchema, AvroType
+from headgate_tables.hudi.log.avro_binary import as_original, physical
+from headgate_tables.hudi.log.avro_run import LENGTH_BYTES, read_run
+from headgate_tables.hudi.log.avro_walk import OutOfStepError
+from headgate_tables.hudi.schema.avro_json import AvroSchema, AvroType
 from headgate_tables.hudi.schema.avro_to_arrow import arrow_schema
 
-_LENGTH = "__length"
-_LENGTH_BYTES = 4
 _PREFIX = 8
 """Bytes before the first record: content version and count."""
 
@@ -102,19 +100,14 @@ def _decode_columns(
 ) -> pa.Table | None:
     """``run``: the rows of some blocks, each of so many bytes and rows."""
     count = sum(counts)
+    if not count:
+        return None
     try:
-        lengths = row_lengths(shape["fields"], memoryview(run).cast("B"), count)
-    except OutOfStepError:
+        columns, lengths = read_run(shape["fields"], run, count, names)
+    except (OutOfStepError, pa.ArrowException):
         return None
-    ends = np.append(0, np.cumsum(lengths + _LENGTH_BYTES))[np.cumsum(counts)]
-    if not np.array_equal(ends, np.cumsum(sizes)):
-        return None
-    fields: list[AvroField] = [{"name": _LENGTH, "type": "float"}, *shape["fields"]]
-    decoded = decode_records(fields, count, run, [_LENGTH, *names])
-    if decoded is None:
-        return None
-    read = np.frombuffer(buffer_bytes(_one(decoded.column(_LENGTH)), 1), dtype=">i4", count=count)
-    return decoded if np.array_equal(read, lengths) else None
+    ends = np.append(0, np.cumsum(lengths + LENGTH_BYTES))[np.cumsum(counts)]
+    return pa.table(columns) if np.array_equal(ends, np.cumsum(sizes)) else None
 
 
 def _decode_rows(content: pa.Buffer, count: int, shape: AvroType, where: str) -> pa.Table:
@@ -133,7 +126,6 @@ def _decode_rows(content: pa.Buffer, count: int, shape: AvroType, where: str) ->
             row = fastavro.schemaless_reader(record, parsed, None)
             if not isinstance(row, dict):
                 raise TypeError(f"{row!r} is not a record")
-            rows.append(row)
         except (
             ValueError,
             EOFError,
@@ -148,6 +140,7 @@ def _decode_rows(content: pa.Buffer, count: int, shape: AvroType, where: str) ->
             raise _corrupt(where, f"row {len(rows)} does not fit the schema ({error!r})") from error
         if record.tell() != length:
             raise _corrupt(where, f"row {len(rows)} is longer than its values")
+        rows.append(row)
         at = end
     if at != len(view):
         raise _corrupt(where, "bytes follow the last row")
@@ -206,7 +199,7 @@ def _one(column: ChunkedArray) -> Any:
 
 
 def _no_columns(count: int) -> pa.Table:
-    return pa.table({_LENGTH: pa.nulls(count)}).select([])
+    return pa.table({"": pa.nulls(count)}).select([])
 
 
 def _corrupt(where: str, how: str) -> CorruptFileError:

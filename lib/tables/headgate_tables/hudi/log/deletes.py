@@ -18,10 +18,11 @@ import pyarrow.types as pat
 
 from headgate_tables.arrow import Array, Scalar, buffer_bytes, pc
 from headgate_tables.errors import CorruptFileError, NullOrderingError, UnsupportedTableError, UnsupportedTypeError
-from headgate_tables.hudi.log.avro_binary import as_original, decode_records, ragged, read_varint, varint, varints
-from headgate_tables.hudi.log.avro_walk import OutOfStepError, Walk
+from headgate_tables.hudi.log.avro_binary import as_original, ragged, read_varint, varint, varints
+from headgate_tables.hudi.log.avro_columns import ColumnReader
+from headgate_tables.hudi.log.avro_walk import OutOfStepError, Positions
 from headgate_tables.hudi.log.delete_list import NO_ORDERING, decode_list
-from headgate_tables.hudi.schema.avro_json import AvroField, AvroSchema, AvroType
+from headgate_tables.hudi.schema.avro_json import AvroSchema, AvroType
 
 _VERSION = 3
 _HEAD = struct.Struct(">ii")
@@ -150,20 +151,15 @@ def _decode_columns(payload: pa.Buffer) -> tuple[Array, Array, Array | None] | N
     if not 0 < count <= payload.size or (ordinal not in _WRAPPED and ordinal != 0) or view[-1] != 0:
         return None
     run = payload.slice(start, payload.size - start - 1)
-    if not _follow_each_other(np.frombuffer(memoryview(run), dtype=np.uint8), count, middle, ordinal):
+    reader, values = ColumnReader(run, steps=0), None
+    try:
+        starts = _record_starts(reader, np.frombuffer(memoryview(run), dtype=np.uint8), count, middle, ordinal)
+        keys, at = reader.read("string", starts + 1)
+        if ordinal:
+            shape, kind = _WRAPPED[ordinal]
+            values = as_original(reader.read(shape, at + len(middle))[0], kind, shape)
+    except (OutOfStepError, pa.ArrowException):
         return None
-    fields: list[AvroField] = [
-        {"name": "key_branch", "type": "boolean"},
-        {"name": "key", "type": "string"},
-        {"name": "middle", "type": {"type": "fixed", "name": "middle", "size": len(middle)}},
-    ]
-    if ordinal:
-        fields.append({"name": "value", "type": _WRAPPED[ordinal][0]})
-    table = decode_records(fields, count, run, ["key", "value"] if ordinal else ["key"])
-    if table is None:
-        return None
-    keys = pc.cast(table["key"].combine_chunks(), pa.string())
-    values = as_original(table["value"].combine_chunks(), _WRAPPED[ordinal][1], _WRAPPED[ordinal][0]) if ordinal else None
     return keys, pa.repeat(pa.scalar(partition), count), _without_markers(values, ordinal)
 
 
@@ -183,32 +179,31 @@ def _first_middle(view: memoryview, start: int) -> tuple[str, int, bytes]:
     return partition, ordinal, bytes(view[begin:end])
 
 
-def _follow_each_other(raw: npt.NDArray[np.uint8], count: int, middle: bytes, ordinal: int) -> bool:
-    """Whether ``raw`` is ``count`` records with that between key and ordering value, from end to end.
+def _record_starts(reader: ColumnReader, raw: npt.NDArray[np.uint8], count: int, middle: bytes, ordinal: int) -> Positions:
+    """Where each of ``count`` records begins that have that between key and ordering value, and are ``raw`` from end to end.
 
     Each position where one may begin is followed to where that one would end. By chance there are too many: one at which none
-    ends is no beginning. If there are still too many, the answer is no, and the records are read one by one.
+    ends is no beginning. If there are still too many, the records are to be read one by one. Raises OutOfStepError.
     """
-    walk = Walk(raw)
+    walk = reader.walk
     starts = np.flatnonzero(raw == _GIVEN)
     if len(starts) > _MOST_STARTS * count or len(middle) > _LONGEST_MIDDLE:
-        return False
-    try:
-        lengths, at = walk.numbers(starts + 1)
-        inside = (lengths >= 0) & (lengths <= raw.size - len(middle) - at)
-        starts, ends = starts[inside], (at + lengths)[inside]
-        for byte in middle:
-            same = raw.take(ends, mode="clip") == byte
-            starts, ends = starts[same], ends[same] + 1
-        if ordinal:
-            ends = walk.past(_WRAPPED[ordinal][0], ends)
-    except OutOfStepError:
-        return False
+        raise OutOfStepError
+    lengths, at = walk.numbers(starts + 1)
+    inside = (lengths >= 0) & (lengths <= raw.size - len(middle) - at)
+    starts, ends = starts[inside], (at + lengths)[inside]
+    for byte in middle:
+        same = raw.take(ends, mode="clip") == byte
+        starts, ends = starts[same], ends[same] + 1
+    if ordinal:
+        ends = walk.past(_WRAPPED[ordinal][0], ends)
     for _ in range(_WEEDINGS):
         if len(starts) > count:
             begun = np.isin(starts, np.append(ends, 0))
             starts, ends = starts[begun], ends[begun]
-    return len(starts) == count and starts[0] == 0 and np.array_equal(ends, np.append(starts[1:], raw.size))
+    if len(starts) != count or starts[0] != 0 or not np.array_equal(ends, np.append(starts[1:], raw.size)):
+        raise OutOfStepError
+    return starts
 
 
 def _without_markers(values: Array | None, ordinal: int) -> Array | None:
