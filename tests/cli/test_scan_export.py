@@ -2,7 +2,6 @@
 
 import io
 import json
-import math
 import os
 import subprocess
 import sys
@@ -17,7 +16,6 @@ import pytest
 
 from headgate_cli.exits import ExitCode
 from headgate_cli.main import run
-from headgate_cli.table.export import json_lines
 from headgate_tables import hudi
 from support.readers import read_by_hudi_rs, without_meta
 from support.same_rows import assert_same_rows
@@ -109,29 +107,6 @@ def test_what_text_has_no_form_for_is_json_and_hexadecimal(table: str, capfdbina
         {"id": 1, "tags": ["x", None, "ä"], "raw": "00ff"},
         {"id": 2, "tags": [], "raw": None},
     ]
-
-
-def test_json_says_the_same_of_a_value_beside_a_binary_one() -> None:
-    """Those rows take another way."""
-    at = [datetime(2026, 1, 2, 3, 4, 5, 600, UTC), None]
-    values = {
-        "whole": [-5, None],
-        "float": [math.nan, 1e-7],
-        "endless": [math.inf, -math.inf],
-        "short": pa.array([0.1, None], pa.float32()),
-        "text": ['a"ü\n', None],
-        "decimal": [Decimal("-3.00"), None],
-        "at": pa.array(at, pa.timestamp("us", "UTC")),
-        "date": [date(1, 1, 1), None],
-        "list": [[1.5, math.nan, None], []],
-        "struct": [{"a": 1, "at": at[0]}, {"a": None, "at": None}],
-        "truth": [True, None],
-    }
-    rows = [json.loads(line) for line in json_lines(pa.RecordBatch.from_pydict(values)).splitlines()]
-    both = [json.loads(line) for line in json_lines(pa.RecordBatch.from_pydict({**values, "raw": [b"\xff", None]})).splitlines()]
-    assert both == [{**rows[0], "raw": "ff"}, {**rows[1], "raw": None}]
-    assert rows[0]["float"] is None
-    assert rows[0]["at"] == "2026-01-02T03:04:05.000600+00:00"
 
 
 @pytest.mark.slow

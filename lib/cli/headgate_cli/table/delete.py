@@ -16,7 +16,7 @@ from headgate_cli.options import NAME_OR_URL, cluster_options, storage_option, s
 from headgate_cli.output import Output, json_option
 from headgate_cli.table import storage as stored
 from headgate_cli.table.erasure import erasure_notes
-from headgate_cli.table.export import json_lines
+from headgate_cli.table.json_lines import json_lines
 from headgate_cli.table.location import open_unowned, take_over_option
 from headgate_tables.face.results import DeleteResult
 

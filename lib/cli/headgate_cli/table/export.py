@@ -1,19 +1,18 @@
 """Rows as CSV, JSON lines, Parquet or an Arrow stream, in a file or on stdout, batch by batch."""
 
-import datetime
 import io
 import json
-import math
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import IO, Any, Literal, assert_never
+from typing import IO, Literal, assert_never
 
 import pyarrow as pa
 
 from headgate_cli.exits import ExitCode
 from headgate_cli.failures import CommandError
 from headgate_cli.output import as_text
+from headgate_cli.table.json_lines import json_lines
 
 Format = Literal["csv", "json", "parquet", "arrow"]
 _SUFFIXES: dict[str, Format] = {
@@ -96,46 +95,6 @@ def _counted(write: Callable[[pa.RecordBatch], object], batch: pa.RecordBatch) -
     return batch.num_rows
 
 
-def json_lines(batch: pa.RecordBatch) -> bytes:
-    """One JSON object a row. Decimals and times are text, binary values hexadecimal, NaN and infinity null: JSON lacks them."""
-    import polars as pl
-
-    if not batch.num_rows:
-        return b""
-    if any(_holds_binary(field.type) for field in batch.schema):  # Polars ends with a panic
-        return _plain_json_lines(batch)
-    text = io.BytesIO()
-    pl.DataFrame(pa.Table.from_batches([batch])).write_ndjson(text)
-    return text.getvalue()
-
-
-def _plain_json_lines(batch: pa.RecordBatch) -> bytes:
-    """The same without Polars, ten times slower. Inside lists and structs a float32 has the digits of a float64."""
-    columns = [_short_floats(batch.column(position)) for position in range(batch.num_columns)]
-    rows = pa.RecordBatch.from_arrays(columns, names=batch.schema.names).to_pylist()
-    return "".join(f"{json.dumps(_as_json(row), ensure_ascii=False)}\n" for row in rows).encode()
-
-
-def _short_floats(values: "pa.Array[Any]") -> "pa.Array[Any]":
-    return values.cast(pa.string()).cast(pa.float64()) if pa.types.is_float32(values.type) else values
-
-
-def _as_json(value: object) -> object:
-    match value:
-        case dict():
-            return {name: _as_json(each) for name, each in value.items()}
-        case list():
-            return [_as_json(each) for each in value]
-        case float():
-            return value if math.isfinite(value) else None
-        case datetime.datetime():
-            return value.isoformat()
-        case None | bool() | int() | str():
-            return value
-        case _:
-            return as_text(value)
-
-
 def csv_lines(batch: pa.RecordBatch) -> bytes:
     """CSV without a header: text in quotes, null nothing at all; lists and structs as JSON, binary values hexadecimal."""
     return _csv(pa.Table.from_batches([batch]), header=False)
@@ -157,10 +116,6 @@ def _nested(value: object) -> str | None:
     if value is None:
         return None
     return value.hex() if isinstance(value, bytes) else json.dumps(value, default=as_text, ensure_ascii=False)
-
-
-def _holds_binary(kind: pa.DataType) -> bool:
-    return pa.types.is_binary(kind) or any(_holds_binary(kind.field(index).type) for index in range(kind.num_fields))
 
 
 class _Kept(io.RawIOBase):
