@@ -2,7 +2,7 @@
 
 from headgate_coordinator.core.events import SliceFigures, WriterJoined, WriterLost
 from headgate_coordinator.core.instructions import Attach, Instruction, RefusedSlice, RefuseSlices, Send
-from headgate_coordinator.core.stuck_slices import OWN_LIMIT, StuckLoad, alarm, refused_slices
+from headgate_coordinator.core.stuck_slices import OWN_LIMIT, StuckLoad, alarm, alarms, refused_slices
 from headgate_coordinator.streams.messages import OrderTarget, order_of
 from headgate_proto.api.v1 import errors_pb2
 from headgate_proto.cluster.v1.table_pb2 import TableDefinition
@@ -57,6 +57,13 @@ def test_the_alarm_names_slice_file_byte_when_it_is_tried_again_and_the_commands
         f"`headgate table slice set-aside t {NAME}` refuses its rows until then"
     )
     assert alarm("t", load(aside=True), SETTINGS).text.startswith(f"file slice {NAME} is set aside (day=1/x.log at byte 7")
+
+
+def test_a_slice_whose_loss_was_accepted_alarms_nobody_until_it_fails_again_or_is_set_aside() -> None:
+    for again, aside, count in ((0, False, 0), (7, False, 1), (0, True, 1)):
+        stuck = StuckSlice("day=1", FILE_ID, WHY, tries=2, again=again, aside=aside, without=("x.log",))
+        assert len(alarms("t", [StuckLoad(stuck, 1, 1)], SETTINGS)) == count
+    assert len(alarms("t", [load()], SETTINGS)) == 1
 
 
 def figures(*slices: RefusedSlice) -> SliceFigures:

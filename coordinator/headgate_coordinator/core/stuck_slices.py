@@ -44,6 +44,11 @@ def refused_slices(table: str, loads: Sequence[StuckLoad], settings: TableSettin
     return tuple(found)
 
 
+def alarms(table: str, loads: Sequence[StuckLoad], settings: TableSettings) -> list[StandingAlarm]:
+    """Alarms of the slices that somebody has to put in order."""
+    return [alarm(table, each, settings) for each in loads if each.stuck.aside or not each.stuck.is_accepted]
+
+
 def alarm(table: str, load: StuckLoad, settings: TableSettings) -> StandingAlarm:
     """Alarm for operators: which slice, which file and byte, what is done about it, what to do."""
     kind = AlarmKind.SLICE_SET_ASIDE if load.stuck.aside else AlarmKind.SLICE_STUCK

@@ -251,16 +251,15 @@ class MaintenanceService(LivesService):
         what = request.WhichOneof("what")
         if what is None:
             raise says_nothing("set_aside, readmit or list")
-        owned = await self._owner(
-            request.table, principal(context), _SLICE_WORK[what], slice=request.set_aside or request.readmit
-        )
+        name, loss = request.set_aside or request.readmit, request.accept_loss
+        owned = await self._owner(request.table, principal(context), _SLICE_WORK[what], slice=name, accept_loss=loss)
 
         def call(table: Table) -> api.SliceResponse:
             match what:
                 case "set_aside":
                     table.set_aside(request.set_aside, request.comment)
                 case "readmit":
-                    table.readmit(request.readmit)
+                    table.readmit(request.readmit, accept_loss=loss)
                 case "list":
                     pass
                 case _:

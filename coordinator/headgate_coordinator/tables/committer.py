@@ -189,7 +189,7 @@ class Committer:
     def _count_slices(self, *, always: bool = False) -> None:
         """Reports the figures of slices if they have changed, or ``always``. Call it after any work that may change them."""
         figures, loads = read_slice_figures(self._table), stuck_loads(self._table)
-        self.alarms = [stuck_slices.alarm(self._table.name, each, self._table.settings) for each in loads]
+        self.alarms = stuck_slices.alarms(self._table.name, loads, self._table.settings)
         if figures.counted and (always or figures != self.figures):
             self.figures = figures
             self._report(figures)

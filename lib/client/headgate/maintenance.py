@@ -187,9 +187,12 @@ class Maintenance:
         """Sets a file slice aside: its rows are refused, and it is not compacted."""
         return await self._call(lambda stub: stub.Slice, api.SliceRequest(table=self._table, set_aside=name, comment=comment))
 
-    async def readmit_slice(self, name: str) -> api.SliceResponse:
-        """Ends ``set_slice_aside``: the slice's rows are taken again, and it is compacted next."""
-        return await self._call(lambda stub: stub.Slice, api.SliceRequest(table=self._table, readmit=name))
+    async def readmit_slice(self, name: str, *, accept_loss: bool = False) -> api.SliceResponse:
+        """Ends ``set_slice_aside``: the slice's rows are taken again, and it is compacted next. ``accept_loss``: without those of
+        its files that are gone from the store.
+        """
+        request = api.SliceRequest(table=self._table, readmit=name, accept_loss=accept_loss)
+        return await self._call(lambda stub: stub.Slice, request)
 
     async def list_slices(self) -> api.SliceResponse:
         """Answers the slices that are set aside or cannot be compacted."""

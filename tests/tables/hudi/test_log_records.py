@@ -1,5 +1,6 @@
 """What the format keeps in slots: a definition, operations, slices that are not compacted. Whole, or refused with the key."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -94,3 +95,6 @@ def test_the_record_of_a_stuck_slice_is_read_as_it_was_written_or_refused() -> N
             StuckSlice.decode({name: value for name, value in entry.items() if name != key})
     with pytest.raises(CorruptFileError, match="its key 'more' is not known"):
         StuckSlice.decode({**entry, "more": 1})
+    assert "without" not in entry, "versions that do not know the key read it"
+    accepted = replace(STUCK, without=("a.log", "b.log"))
+    assert StuckSlice.decode(accepted.encode()) == accepted

@@ -243,3 +243,19 @@ def test_a_pinned_log_that_is_gone_is_named_and_its_slice_rests_while_others_are
     owner.table.compact()
     assert owner.table.stuck == []
     assert_all_read_the_same(owner.table)
+
+
+def test_a_slice_of_which_a_file_is_gone_for_good_is_compacted_without_it_once_its_loss_is_accepted(owner: Owner) -> None:
+    group = next(each for each in owner.table.file_groups() if each.partition == P)
+    log = group.slices()[-1].logs[0].name
+    (Path(owner.table.url.removeprefix("file://")) / P / log).unlink()
+    assert owner.table.compact().dropped
+    [stuck] = owner.table.stuck
+    owner.table.readmit(stuck.name)
+    assert owner.table.compact().dropped, "it was not accepted"
+    owner.table.readmit(stuck.name, accept_loss=True)
+    [accepted] = owner.table.stuck
+    assert (accepted.without, accepted.is_accepted) == ((log,), True)
+    assert not owner.table.compact().dropped
+    assert owner.table.stuck == []
+    assert_all_read_the_same(owner.table)

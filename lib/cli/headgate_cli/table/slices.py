@@ -45,13 +45,19 @@ def set_aside(
 
 
 @slice_.command(short_help="Take rows of a slice again; compact it next.")
+@click.option("--accept-loss", is_flag=True, help="Go on without files of it that are gone: their rows are lost for good.")
 @table_command
 @click.argument("slice_name", metavar="SLICE")
-def readmit(output: Output, /, table_name: str, slice_name: str, access: Access, storage: tuple[str, ...]) -> None:
+def readmit(
+    output: Output, /, table_name: str, slice_name: str, access: Access, storage: tuple[str, ...], accept_loss: bool
+) -> None:
     """Readmits the file slice SLICE of TABLE: it accepts rows again, and is compacted next.
 
     First restore its damaged files from a copy, byte for byte under their own names; `headgate verify` checks them. To compact
     the slice at once, run `headgate compact`.
+
+    Without a copy of a file that is gone, --accept-loss compacts the slice without it. Move one away first that is there, but
+    damaged. The rows of both are lost; write them again if you can.
 
     \b
     Examples:
@@ -59,10 +65,11 @@ def readmit(output: Output, /, table_name: str, slice_name: str, access: Access,
     """  # noqa: D301 - click wants the backspace
     if is_address(table_name):
         with open_address(table_name, storage) as table:
-            table.readmit(slice_name)
+            table.readmit(slice_name, accept_loss=accept_loss)
             found = _records(table)
     else:
-        found = fields_of(call_owner(access, table_name, lambda owner: owner.readmit_slice(slice_name)))["slices"]
+        answer = call_owner(access, table_name, lambda owner: owner.readmit_slice(slice_name, accept_loss=accept_loss))
+        found = fields_of(answer)["slices"]
     _show(output, found)
     output.print_text(f"{slice_name} takes rows again.", fg="green")
 

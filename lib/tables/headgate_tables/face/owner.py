@@ -66,6 +66,10 @@ class StuckSlice(Protocol):
     def aside(self) -> bool:
         """Whether an operator has set it aside: it is not planned at all, and its rows are refused."""
 
+    @property
+    def is_accepted(self) -> bool:
+        """Whether an operator has accepted the loss of its files, and it is compacted without them next."""
+
 
 class Transaction(Protocol):
     """An instant, the files written under it, and their commit or rollback."""
@@ -257,8 +261,8 @@ class OperatorCalls(RescaleCalls, Protocol):
     def set_aside(self, name: str, why: str = "") -> None:
         """Keeps the file slice from being compacted, and has its rows refused."""
 
-    def readmit(self, name: str) -> None:
-        """Undoes ``set_aside``, and makes the slice due for compaction."""
+    def readmit(self, name: str, *, accept_loss: bool = False) -> None:
+        """Undoes ``set_aside``, and makes the slice due for compaction; ``accept_loss``: without its files that are gone."""
 
     def adopt(self, *, buckets: int | None = None, roll_back: bool = False, remove_metadata_table: bool = False) -> AdoptResult:
         """Takes over a table that another program made, or has written to since, so that this library can write it."""

@@ -1058,6 +1058,7 @@ class SliceRequest(_message.Message):
     READMIT_FIELD_NUMBER: _builtins.int
     LIST_FIELD_NUMBER: _builtins.int
     COMMENT_FIELD_NUMBER: _builtins.int
+    ACCEPT_LOSS_FIELD_NUMBER: _builtins.int
     table: _builtins.str
     set_aside: _builtins.str
     """The slice's name: partition path, slash, file group; without a partition the file group alone."""
@@ -1066,6 +1067,8 @@ class SliceRequest(_message.Message):
     """Only lists."""
     comment: _builtins.str
     """With `set_aside`: why, for people; what compaction said of it is kept when it is empty."""
+    accept_loss: _builtins.bool
+    """With `readmit`: files of the slice that are gone from the store do not count any more. Their rows are lost for good."""
     def __init__(
         self,
         *,
@@ -1074,10 +1077,11 @@ class SliceRequest(_message.Message):
         readmit: _builtins.str = ...,
         list: _builtins.bool = ...,
         comment: _builtins.str = ...,
+        accept_loss: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["list", b"list", "readmit", b"readmit", "set_aside", b"set_aside", "what", b"what"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["comment", b"comment", "list", b"list", "readmit", b"readmit", "set_aside", b"set_aside", "table", b"table", "what", b"what"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accept_loss", b"accept_loss", "comment", b"comment", "list", b"list", "readmit", b"readmit", "set_aside", b"set_aside", "table", b"table", "what", b"what"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_what: _TypeAlias = _typing.Literal["set_aside", "readmit", "list"]  # noqa: Y015
     _WhichOneofArgType_what: _TypeAlias = _typing.Literal["what", b"what"]  # noqa: Y015

@@ -3,11 +3,11 @@
 The commit log keeps this (``LogState.stuck``), so that a takeover neither forgets it nor starts to try from the beginning.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from headgate_tables.backoff import Backoff
-from headgate_tables.commitlog.fields import Fields, UnfitError, flag, number, text
+from headgate_tables.commitlog.fields import Fields, Json, UnfitError, flag, number, text, texts
 from headgate_tables.commitlog.records import StuckRecord
 from headgate_tables.commitlog.state import LogState
 from headgate_tables.errors import CorruptFileError
@@ -25,6 +25,7 @@ Key = tuple[str, str]
 class StuckSlice:
     """``why``: the last failure. ``tries``: plans that dropped it. ``again``: milliseconds of the wall clock before which it is
     not planned. ``aside``: an operator has set it aside, so that it is not planned at all and its rows are refused.
+    ``without``: names of its files that are lost, which an operator has accepted: it is compacted without them.
     """
 
     partition: str
@@ -33,6 +34,7 @@ class StuckSlice:
     tries: int = 0
     again: int = 0
     aside: bool = False
+    without: Sequence[str] = ()
 
     @property
     def key(self) -> Key:
@@ -52,13 +54,20 @@ class StuckSlice:
         """Its name for people."""
         return name_of(self.key)
 
+    @property
+    def is_accepted(self) -> bool:
+        """Whether nothing has failed since an operator accepted the loss of its files."""
+        return bool(self.without) and not self.again
+
     def rests(self, now: int) -> bool:
         """Whether it is not planned at ``now``, in milliseconds. A clock that was ahead for a while does not lengthen a rest."""
         return self.aside or now < self.again <= now + LONGEST_REST_MS
 
     def encode(self) -> StuckRecord:
-        """Its record in a slot."""
-        return asdict(self)
+        """Its record in a slot. Without files that are accepted as lost, versions before these can read it."""
+        record: dict[str, Json] = asdict(self)
+        del record["without"]
+        return record | ({"without": list(self.without)} if self.without else {})
 
     @classmethod
     def decode(cls, entry: StuckRecord) -> "StuckSlice":
@@ -72,6 +81,7 @@ class StuckSlice:
                 tries=fields.required("tries", number),
                 again=fields.required("again", number),
                 aside=fields.required("aside", flag),
+                without=tuple(fields.optional("without", texts) or ()),
             )
             fields.refuse_others()
         except UnfitError as error:

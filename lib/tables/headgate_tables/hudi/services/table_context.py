@@ -55,12 +55,21 @@ class TableContext:
     def view(self) -> FileSystemView:
         """The file slices of this moment. Lists the table the first time; then this process's own commits keep it current."""
         known = self.snapshots.kept or self.snapshots.current()
-        # A late compactor may create an output that its plan was completed without; it is deleted, never compacted.
-        for paths in self.log.state.refused.values():
-            for path in paths:
-                folder, _, name = path.rpartition("/")
-                known.view.remove_files(folder, [name])
+        self._drop_uncounted(known.view)
         return known.view
+
+    @property
+    def uncounted(self) -> list[str]:
+        """Paths of files that are in no slice: what late compactors may create although the plan was completed without it, which
+        is deleted, never compacted; and files whose loss an operator has accepted.
+        """
+        late = [path for paths in self.log.state.refused.values() for path in paths]
+        return late + [f"{each.partition}/{name}".lstrip("/") for each in self.stuck.values() for name in each.without]
+
+    def _drop_uncounted(self, view: FileSystemView) -> None:
+        for path in self.uncounted:
+            folder, _, name = path.rpartition("/")
+            view.remove_files(folder, [name])
 
 
 def open_plans(log: CommitLog) -> dict[str, Plan]:

@@ -161,9 +161,14 @@ class TableServices(ABC):
         """
         setting_aside.set_aside(self._context(), name, why)
 
-    def readmit(self, name: str) -> None:
-        """Undoes ``set_aside``, once the slice's files are in order, and makes it due for compaction. Raises as ``set_aside``."""
-        setting_aside.readmit(self._context(), name)
+    def readmit(self, name: str, *, accept_loss: bool = False) -> None:
+        """Undoes ``set_aside``, once the slice's files are in order, and makes it due for compaction. ``accept_loss``: those of
+        its files that are gone do not count any more, so that their rows are lost for good. Raises as ``set_aside``, and
+        OptionError if none is gone.
+        """
+        setting_aside.readmit(self._context(), name, accept_loss=accept_loss)
+        if accept_loss:
+            self._maintainer.forget()
 
     # For a cluster's owner.
 

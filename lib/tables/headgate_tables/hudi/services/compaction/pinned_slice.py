@@ -72,7 +72,9 @@ class PinnedSlice:
         for path, file, found in zip(paths, pinned, Workers(_PARALLEL).map(self._store.size, paths), strict=True):
             if found is None:
                 raise MissingFileError(
-                    f"{path} is pinned by a compaction, but not there", fix="Restore it from a copy of the table."
+                    f"{path} is pinned by a compaction, but not there",
+                    fix="Restore it from a copy of the table. Without a copy its rows are lost: "
+                    "`headgate table slice readmit TABLE SLICE --accept-loss` goes on without them.",
                 )
             if found != file.size:
                 raise CorruptFileError(

@@ -24,22 +24,39 @@ def set_aside(table: TableContext, name: str, why: str) -> None:
         _decide(table, name, entry)
 
 
-def readmit(table: TableContext, name: str) -> None:
+def readmit(table: TableContext, name: str, *, accept_loss: bool = False) -> None:
     """Accepts rows of the slice again and has it compacted next. If it could not be compacted before, it does not count for the
-    limits of the others until that is done. Raises OptionError for a slice that is not there.
+    limits of the others until that is done.
+
+    ``accept_loss``: without those of its files that are gone from the store now; they do not count any more, also if they come
+    back. Raises OptionError for a slice that is not there, or of which nothing is gone.
     """
     key = _key(name)
     known, found = table.stuck.get(key), _slice(table, key)
-    if known is None:
-        if found is None:
-            raise _unknown(name)
+    if known is None and found is None:
+        raise _unknown(name)
+    if accept_loss:
+        known = _without_lost(table, known or StuckSlice(*key, ""), found)
+    elif known is None:
         return
-    if known.tries and found is not None and found.logs:
+    if known.without or (known.tries and found is not None and found.logs):
         entry = replace(known, again=0, aside=False)
-        if entry != known:
+        if entry != table.stuck.get(key):
             _decide(table, name, entry)
     else:
         _decide(table, name, None)
+
+
+def _without_lost(table: TableContext, known: StuckSlice, found: FileSlice | None) -> StuckSlice:
+    names = found.names if found is not None else []
+    lost = [each for each in names if found is not None and table.store.size(found.path(each)) is None]
+    if not lost and not known.without:
+        raise OptionError(
+            f"no file of {known.name} is gone",
+            fix="Readmit it as it is. A file that is there, but damaged, counts as long as it is there: move it away first.",
+        )
+    without = (*known.without, *lost)
+    return replace(known, why=f"the loss of {', '.join(without)} was accepted", without=without)
 
 
 def _decide(table: TableContext, name: str, entry: StuckSlice | None) -> None:
