@@ -128,6 +128,46 @@ async def test_a_damaged_slice_is_nobody_elses_trouble_and_comes_back_complete(t
         assert {row["id"]: row["ts"] for row in query_by_hudi_rs(url.removeprefix("file://"))} == expected
 
 
+async def test_a_file_that_is_lost_before_a_takeover_alarms_the_next_owner_until_its_loss_is_accepted(tmp_path: Path) -> None:
+    with Cluster(tmp_path / "cluster", writers=1, options=OPTIONS) as cluster:
+        async with aio.connect(cluster.address, timeout=READY_S, wait=READY_S) as hg:
+            table = await hg.create_table("t", SCHEMA, key="id", ordering="ts", partition_by="part", buckets=BUCKETS)
+            url = table.info.url
+            await Maintenance(hg, "t").configure({"headgate.compaction.first.delta.commits": "1000"})
+            async with table.channel("c") as channel:
+                for number in range(3):
+                    await commit(channel, number)
+                cluster.kill("coordinator-1")
+                with hudi.open_table(url, take_over=True) as between:
+                    between.configure(SETTINGS)
+                    fold(between)
+                name, path, _ = harm_a_log(url, "gone")
+                cluster.start("compactor-1")
+                cluster.start("coordinator-1")
+                async with asyncio.timeout(READY_S):
+                    while f"file slice {name} cannot be compacted" not in (alarms := await status(hg)):
+                        await commit(channel, number := number + 1)
+                    while len(compacted(hudi.open_table(url))) < BUCKETS - 1:
+                        await asyncio.sleep(0.1)
+                assert f"{path.name} is pinned by a compaction, but not there" in alarms
+                assert "headgate table slice readmit TABLE SLICE --accept-loss" in alarms
+                assert name not in compacted(hudi.open_table(url))
+
+                await slice_command(cluster, "readmit", "t", name, "--accept-loss")
+                async with asyncio.timeout(READY_S):
+                    while name not in compacted(hudi.open_table(url)) or name in await status(hg):
+                        await commit(channel, number := number + 1)
+        rows = hudi.open_table(url).scan().to_table().to_pylist()
+        assert {row["id"]: row["ts"] for row in rows} == {f"k{n}": number for n in range(RECORDS)}
+
+
+def fold(table: Table) -> None:
+    """No slot is left that names what was written so far."""
+    log = table._opened.log
+    assert log is not None
+    log.fold()
+
+
 async def taken(channel: aio.Channel, rows: pa.RecordBatch) -> None:
     """Sends them again for as long as the writer has not heard that their slice takes rows."""
     offset = None

@@ -6,20 +6,91 @@ slice or to a file group that was replaced.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
 
 from headgate_tables.errors import MissingFileError
 from headgate_tables.hudi.log.names import LogName, parse_base_name, parse_log_name
+from headgate_tables.hudi.timeline.active import content_of, read_timeline
 from headgate_tables.hudi.timeline.commit_metadata import CommitMetadata, decode_commit
 from headgate_tables.hudi.timeline.history import archived_contents
 from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER, WRITE_ACTIONS, Instant
-from headgate_tables.hudi.view import FileSystemView
+from headgate_tables.hudi.view import FileSystemView, list_folders
 from headgate_tables.storage.store import Store
 from headgate_tables.storage.workers import Workers
 
 _READS = 16
 """Instants that are read at once: an object store takes tens of milliseconds for each."""
+
+
+Folders: TypeAlias = Sequence[tuple[str, Mapping[str, int]]]
+"""The result of ``list_folders``."""
+
+
+class CommittedFile(NamedTuple):
+    """A file that a commit of ours names. ``size``: bytes."""
+
+    instant: str
+    completion: str
+    partition: str
+    name: str
+    size: int
+
+    @property
+    def path(self) -> str:
+        """From the table's root."""
+        return f"{self.partition}/{self.name}".lstrip("/")
+
+
+def find_unlisted(store: Store, view: FileSystemView) -> list[CommittedFile]:
+    """Files that commits of ours on the timeline put into the newest slice of a group, and that ``view`` lacks: they are lost, or
+    came after its listing.
+
+    Reads the metadata of all writes of the timeline, whose number settings bound, and nothing of the history. For any thread.
+    Raises CorruptFileError for metadata that cannot be read, or are gone since the timeline was listed.
+    """
+    compared = _Compared(view, lambda _: True)
+    writes = view.timeline.writes()
+    for start in range(0, len(writes), _READS):
+        some = writes[start : start + _READS]
+        contents = Workers(1 if store.stages else _READS).map(lambda instant: content_of(store, instant), some)
+        for instant, content in zip(some, contents, strict=True):
+            compared.take(instant.time, instant.completion, decode_commit(content, instant.path))
+    return compared.lost()
+
+
+def list_unlisted(store: Store, uncounted: Sequence[str]) -> tuple[Folders, list[CommittedFile]]:
+    """The table's folders, and what commits name besides. ``uncounted``: paths of files that are in no slice. For any thread;
+    raises as ``find_unlisted``.
+    """
+    view = FileSystemView(read_timeline(store), {}, lambda _: {})
+    folders = list(list_folders(store))
+    for folder, files in folders:
+        view.add_files(folder, files)
+    for path in uncounted:
+        folder, _, name = path.rpartition("/")
+        view.remove_files(folder, [name])
+    return folders, find_unlisted(store, view)
+
+
+def expect_committed(view: FileSystemView, unlisted: Sequence[CommittedFile]) -> None:
+    """Adds to the view what it lacks of newest slices, so that a plan pins it (rule W6). Reads nothing."""
+    lost: list[CommittedFile] = []
+    if unlisted:
+        compared = _Compared(view, lambda _: True)
+        for each in unlisted:
+            compared.expect(each)
+        lost = compared.lost()
+    view.expect((each.partition, each.name, each.size) for each in lost)
+
+
+def _named_in(instant: str, completion: str, commit: CommitMetadata) -> Iterator[CommittedFile]:
+    ours = commit.digests()
+    for file in commit.written():
+        if file.path in ours:
+            partition, _, name = file.path.rpartition("/")
+            yield CommittedFile(instant, completion, partition, name, file.size)
 
 
 class LostFiles:
@@ -30,7 +101,7 @@ class LostFiles:
         self._history = history_folder
 
     def check(self, view: FileSystemView, is_about: Callable[[str], bool], since: str = "") -> None:
-        """Raises MissingFileError for a file that a commit of ours put into the newest slice of a group, and that ``view`` lacks.
+        """Raises MissingFileError for a file that a commit of ours put into the newest slice of a group, and that is not there.
 
         Reads the metadata of all commits, of the history one file at a time; decoding takes some 0.2 ms for each commit and 0.02
         for each file. ``is_about``: whether a partition is of interest. ``since``: archived instants before it were compared
@@ -46,23 +117,26 @@ class LostFiles:
             if content is None:
                 vanished[instant.time] = instant.path
             else:
-                compared.take(instant.completion, decode_commit(content, instant.path))
+                compared.take(instant.time, instant.completion, decode_commit(content, instant.path))
         # Behind the timeline: what has been archived since it was listed is found here.
         for each in archived_contents(self._store, self._history, since=since):
             vanished.pop(each.instant, None)
             if each.action in WRITE_ACTIONS:
-                compared.take(each.completion, decode_commit(each.content, f"{TIMELINE_FOLDER}/{self._history}"))
+                commit = decode_commit(each.content, f"{TIMELINE_FOLDER}/{self._history}")
+                compared.take(each.instant, each.completion, commit)
         if vanished:
             raise MissingFileError(
                 f"{min(vanished.values())} vanished while it was read, and the history does not have it",
                 fix="Try again: a restore removes commits. If there was none, put the file back from a copy of the table.",
             )
-        if lost := compared.lost():
+        # A view may hold files that are gone (``FileSystemView.expect``), and one that was gone may be back.
+        if lost := [each.path for each in compared.lost() if self._store.size(each.path) is None]:
             others = f", and so are {len(lost) - 1} more files" if len(lost) > 1 else ""
             raise MissingFileError(
                 f"{lost[0]} is gone: it is committed, and nothing took it out of the table{others}",
                 fix="Put it back from a copy of the table; `headgate verify TABLE` names every such file. Without a copy its "
-                "rows are lost: write them again, compact the table (`headgate compact TABLE`), and do this then.",
+                "rows are lost: accept that (`headgate table slice readmit TABLE SLICE --accept-loss`), write them again, "
+                "compact the table (`headgate compact TABLE`), and do this then.",
             )
 
     def _content(self, instant: Instant) -> bytes | None:
@@ -75,15 +149,15 @@ class LostFiles:
 
 @dataclass(slots=True)
 class _Group:
-    """What a view lacks of one file group: base files by instant, logs with completion times."""
+    """What a view lacks of one file group: base files by instant, logs."""
 
-    bases: dict[str, str] = field(default_factory=dict)
-    logs: list[tuple[str, str]] = field(default_factory=list)
+    bases: dict[str, CommittedFile] = field(default_factory=dict)
+    logs: list[CommittedFile] = field(default_factory=list)
 
-    def newest_slice(self) -> list[str]:
+    def newest_slice(self) -> list[CommittedFile]:
         """The newest base file, and the logs that lie on it or on one that is there."""
         newest = max(self.bases, default="")
-        return [*filter(None, [self.bases.get(newest)]), *(name for completion, name in self.logs if completion >= newest)]
+        return [*([self.bases[newest]] if newest else []), *(log for log in self.logs if log.completion >= newest)]
 
 
 class _Compared:
@@ -99,36 +173,37 @@ class _Compared:
         self._until = max((each.completion for each in view.timeline.completed.values()), default="")
         self._lacking: dict[tuple[str, str], _Group] = {}
 
-    def take(self, completion: str, commit: CommitMetadata) -> None:
+    def take(self, instant: str, completion: str, commit: CommitMetadata) -> None:
         """What one commit says."""
         if completion > self._until:
             return  # it is younger than the view
         for partition, file_ids in commit.replaced.items():
             self._replaced.update((partition, file_id) for file_id in file_ids)
-        for path in commit.digests():
-            partition, _, name = path.rpartition("/")
-            if self._is_about(partition):
-                self._expect(partition, name, completion)
+        for each in _named_in(instant, completion, commit):
+            if self._is_about(each.partition):
+                self.expect(each)
 
-    def _expect(self, partition: str, name: str, completion: str) -> None:
-        parsed = parse_log_name(name) or parse_base_name(name)
-        if parsed is None or self._view.holds(partition, parsed.file_id, name):
+    def expect(self, file: CommittedFile) -> None:
+        """One that a commit names."""
+        parsed = parse_log_name(file.name) or parse_base_name(file.name)
+        if parsed is None or self._is_listed(file, parsed.file_id):
             return
-        key = partition, parsed.file_id
-        began = completion if isinstance(parsed, LogName) else parsed.instant
+        key = file.partition, parsed.file_id
+        began = file.completion if isinstance(parsed, LogName) else parsed.instant
         if key in self._replaced or began < self._bases.get(key, ""):
             return
         group = self._lacking.setdefault(key, _Group())
         if isinstance(parsed, LogName):
-            group.logs.append((completion, name))
+            group.logs.append(file)
         else:
-            group.bases[parsed.instant] = name
+            group.bases[parsed.instant] = file
 
-    def lost(self) -> list[str]:
-        """Paths of what the view lacks of newest slices."""
+    def _is_listed(self, file: CommittedFile, file_id: str) -> bool:
+        view = self._view
+        return view.holds(file.partition, file_id, file.name) and not view.expects(file.partition, file.name)
+
+    def lost(self) -> list[CommittedFile]:
+        """What was not listed of newest slices."""
         return [
-            f"{key[0]}/{name}".lstrip("/")
-            for key, group in sorted(self._lacking.items())
-            if key not in self._replaced
-            for name in group.newest_slice()
+            file for key, group in sorted(self._lacking.items()) if key not in self._replaced for file in group.newest_slice()
         ]

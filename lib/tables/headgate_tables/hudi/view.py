@@ -106,6 +106,7 @@ class FileSystemView:
         self._groups: dict[tuple[str, str], FileGroup] = {}
         self._unknown: dict[tuple[str, str], str] = {}
         self._start = timeline.start
+        self._expected: set[tuple[str, str]] | None = None
 
     def groups(self, counts: Callable[[str], bool] = _everything) -> Iterator[FileGroup]:
         """Live groups, by partition and file id, as if only instants for which ``counts`` is true had completed."""
@@ -186,6 +187,22 @@ class FileSystemView:
                     group = self._group(partition, base.file_id)
                     self._add_base(group, base.instant, name)
                     group.sizes[name] = sizes.get(name, 0)
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether its files were compared with those that commits name (see ``expect``)."""
+        return self._expected is not None
+
+    def expect(self, files: Iterable[tuple[str, str, int]]) -> None:
+        """Adds files that commits name and that were not listed: partition, name, bytes. Who pins or reads them finds out."""
+        self._expected = set()
+        for partition, name, size in files:
+            self._expected.add((partition, name))
+            self.add_files(partition, {name: size})
+
+    def expects(self, partition: str, name: str) -> bool:
+        """Whether the file is in the view only because a commit names it."""
+        return (partition, name) in (self._expected or ())
 
     def remove_files(self, partition: str, names: Iterable[str]) -> None:
         """Removes files that were deleted; a group without any is gone."""

@@ -6,6 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from headgate_tables.face.operation import OperationResult, Plan
 from headgate_tables.face.results import MaintenanceResult, SliceLogSize
+from headgate_tables.hudi.lost_files import CommittedFile, Folders, list_unlisted
 from headgate_tables.hudi.services.planning.left_figures import at_most_after
 from headgate_tables.hudi.services.planning.live_slices import LiveSlices
 from headgate_tables.hudi.services.planning.next_steps import BUNCH, MaintenanceState, Step, next_steps
@@ -15,12 +16,9 @@ from headgate_tables.hudi.services.retention.trimming import archive, clean
 from headgate_tables.hudi.services.stuck import Key
 from headgate_tables.hudi.services.table_context import TableContext
 from headgate_tables.hudi.timeline.instant import NEVER
-from headgate_tables.hudi.view import list_folders
 
 LONGEST_WAIT_MS = 60_000
 """A slice that is due waits no longer than this for others: there may be no further commits."""
-
-Folders = Sequence[tuple[str, Mapping[str, int]]]
 
 
 class Maintainer:
@@ -30,7 +28,7 @@ class Maintainer:
     """
 
     def __init__(self) -> None:
-        self._listing: Future[Folders] | None = None
+        self._listing: Future[tuple[Folders, list[CommittedFile]]] | None = None
         self._slices: LiveSlices | None = None
         self._replacing: list[str] = []
         self._planned_ago, self._planned_ms = BUNCH, 0
@@ -117,8 +115,8 @@ class Maintainer:
             self._slices.cancel(plan)
 
     def forget(self) -> None:
-        """Makes the next step list again: the view or the settings have changed."""
-        self._slices = None
+        """The view or the settings have changed: figures are made anew, and a listing that is under way counts for nothing."""
+        self._slices = self._listing = None
 
     # What there is.
 
@@ -168,8 +166,8 @@ class Maintainer:
         if self._listing is None:
             table.snapshots.begin_listing()
             thread = ThreadPoolExecutor(1, thread_name_prefix="headgate-list")
-            self._listing = thread.submit(lambda: list(list_folders(table.store)))
+            self._listing = thread.submit(list_unlisted, table.store, table.uncounted)
             thread.shutdown(wait=False)
         if self._listing.done():
             listing, self._listing, self._at_most = self._listing, None, None
-            table.snapshots.end_listing(listing.result())
+            table.end_listing(*listing.result())

@@ -1,6 +1,6 @@
 """What the services of one table work with: its log, view and settings, as its owner's handle has them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from headgate_tables.commitlog.commit_log import CommitLog
@@ -10,6 +10,7 @@ from headgate_tables.face.operation import Operation, Plan
 from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi.definition import Definition, Layout, avro_schema
 from headgate_tables.hudi.log.names import parse_base_name
+from headgate_tables.hudi.lost_files import CommittedFile, Folders, expect_committed, find_unlisted
 from headgate_tables.hudi.services.stuck import Key, StuckSlice, stuck_slices
 from headgate_tables.hudi.snapshot import Snapshots
 from headgate_tables.hudi.view import FileSystemView
@@ -53,10 +54,21 @@ class TableContext:
         return stuck_slices(self.log.state)
 
     def view(self) -> FileSystemView:
-        """The file slices of this moment. Lists the table the first time; then this process's own commits keep it current."""
+        """The file slices of this moment. Lists the table the first time; then this process's own commits keep it current.
+
+        It holds every file of a newest slice that a commit on the timeline names, listed or not (rule W6).
+        """
         known = self.snapshots.kept or self.snapshots.current()
         self._drop_uncounted(known.view)
+        if not known.view.is_compared:
+            expect_committed(known.view, find_unlisted(self.store, known.view))
         return known.view
+
+    def end_listing(self, folders: Folders, unlisted: Sequence[CommittedFile]) -> None:
+        """Makes the view of what ``list_unlisted`` gave on another thread."""
+        view = self.snapshots.end_listing(folders).view
+        self._drop_uncounted(view)
+        expect_committed(view, unlisted)
 
     @property
     def uncounted(self) -> list[str]:
