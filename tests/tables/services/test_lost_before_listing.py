@@ -12,11 +12,13 @@ import pytest
 from headgate_tables import hudi
 from headgate_tables.errors import CorruptFileError, MissingFileError, OptionError
 from headgate_tables.face.operation import Plan
+from headgate_tables.hudi.lost_files import find_unlisted
 from headgate_tables.hudi.services.stuck import FIRST_REST_MS
 from headgate_tables.storage.local import LocalStore
 from headgate_tables.storage.store import FolderListing
 from headgate_tables.system import SystemIds
 from support import overwriting
+from support.counting import counted
 from support.handles import open_on
 from support.oracle import Oracle, Row
 from support.readers import read_by_us
@@ -62,7 +64,7 @@ class Scene:
             str(folder), SCHEMA, record_key=["id"], partition_by=["part"], ordering="ts", buckets=1, system=system(self.clock)
         )
         self.write(1, 2)
-        self.table.compact()
+        self.compact()
         self.write(3, 4, 5, 6)
         self.fold()
 
@@ -71,6 +73,14 @@ class Scene:
             self.clock.now += 1000
             self.table.upsert(arrow(rows(ts, parts)))
             self.written.append(rows(ts, parts))
+
+    def compact(self) -> None:
+        """And uses the instants up that were reserved before: archiving waits for logs of these."""
+        self.table.compact()
+        for _ in range(2):
+            with self.table.transaction() as transaction:
+                transaction.announce()
+                transaction.rollback()
 
     def fold(self) -> None:
         log = self.table._opened.log
@@ -83,9 +93,27 @@ class Scene:
             self.table.close()
         self.table = hudi.open_table(str(self.folder), system=system(self.clock), take_over=crashed)
 
+    def archive(self) -> set[str]:
+        """Takes off the timeline what may go: these instants. Older slices go, too."""
+        retained = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", "hoodie.clean.commits.retained": "1"}
+        self.table.configure({**retained, "headgate.clean.min.age": "0", "headgate.log.retire.after": "0"})
+        self.table.tidy()
+        archived = self.table.archive().instants
+        assert self.table.clean().files
+        self.fold()
+        return set(archived)
+
+    def reads_history(self) -> list[str]:
+        """What the next owner reads of the history to find out what is gone."""
+        table, store = counted(str(self.folder))
+        view = table._unowned().view()
+        with store.forgetting():
+            find_unlisted(store, "history", view)
+        return [path for path in store.opened if "/history/" in path]
+
     def file(self, kind: str, part: str = "a") -> Path:
         if kind == "log":
-            return sorted(self.folder.glob(f"{part}/.*.log.*"), key=lambda path: path.name.partition("_")[2])[-2]
+            return sorted(self.folder.glob(f"{part}/.*.log.*"), key=lambda path: path.name.partition("_")[2])[-3]
         return max(self.folder.glob(f"{part}/*.parquet"), key=lambda path: path.name.rpartition("_")[2])
 
     def lose(self, kind: str = "log") -> tuple[Path, bytes]:
@@ -137,6 +165,34 @@ def test_w6_a_slice_that_lost_a_file_before_it_was_listed_is_not_compacted_witho
     scene.table.compact()
     assert scene.table.stuck == []
     scene.assert_holds()
+
+
+@pytest.mark.parametrize("kind", ["log", "base"])
+@pytest.mark.parametrize("listed", ["by the caller", "by a thread"])
+def test_w6_a_file_of_an_archived_commit_is_missed_too(scene: Scene, kind: str, listed: str) -> None:
+    lost = scene.file(kind)
+    assert any(instant in lost.name for instant in scene.archive())
+    lost.unlink()
+    scene.restart()
+    scene.table.configure(SETTINGS)
+    plan = scene.maintained() if listed == "by a thread" else scene.table.plan_compaction(forced=True)
+    assert plan is not None
+    assert lost.name in {name for each in plan.operations for name in each.names}
+
+
+def test_no_history_is_read_for_that_unless_a_file_of_it_is_gone(scene: Scene) -> None:
+    """Also after compactions of what is archived, and when nobody has left a number."""
+    assert len(scene.archive()) >= 4
+    assert scene.reads_history() == []
+    scene.compact()
+    assert scene.reads_history() == [], "what was archived is under new base files"
+    scene.write(7, 8, 9)
+    assert len(scene.archive()) >= 3
+    assert scene.reads_history() == []
+    scene.file("base").unlink()
+    assert scene.reads_history() != []
+    (scene.folder / ".hoodie/.headgate/archived").write_bytes(b"{")
+    assert scene.reads_history() == []
 
 
 def test_w6_the_owner_of_a_cluster_finds_it_in_its_listing_and_plans_the_slice_with_it(scene: Scene) -> None:

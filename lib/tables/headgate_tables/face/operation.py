@@ -40,6 +40,11 @@ class Operation:
         return self.at(self.output)
 
     @property
+    def names(self) -> list[str]:
+        """Of base and logs, without folder."""
+        return [*([self.base.name] if self.base else []), *(log.name for log in self.logs)]
+
+    @property
     def input_bytes(self) -> int:
         """Bytes of base and logs."""
         return (self.base.size if self.base else 0) + sum(log.size for log in self.logs)

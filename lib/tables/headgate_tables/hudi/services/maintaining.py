@@ -166,7 +166,7 @@ class Maintainer:
         if self._listing is None:
             table.snapshots.begin_listing()
             thread = ThreadPoolExecutor(1, thread_name_prefix="headgate-list")
-            self._listing = thread.submit(list_unlisted, table.store, table.uncounted)
+            self._listing = thread.submit(list_unlisted, table.store, table.layout.history_folder, table.uncounted)
             thread.shutdown(wait=False)
         if self._listing.done():
             listing, self._listing, self._at_most = self._listing, None, None

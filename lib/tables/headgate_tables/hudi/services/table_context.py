@@ -61,7 +61,7 @@ class TableContext:
         known = self.snapshots.kept or self.snapshots.current()
         self._drop_uncounted(known.view)
         if not known.view.is_compared:
-            expect_committed(known.view, find_unlisted(self.store, known.view))
+            expect_committed(known.view, find_unlisted(self.store, self.layout.history_folder, known.view))
         return known.view
 
     def end_listing(self, folders: Folders, unlisted: Sequence[CommittedFile]) -> None:

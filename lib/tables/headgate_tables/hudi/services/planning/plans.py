@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from headgate_tables.commitlog.records import StuckRecord, encode_derived
 from headgate_tables.errors import TransactionError
 from headgate_tables.face.operation import Operation, OperationResult, Plan
+from headgate_tables.hudi.aged_files import AgedFiles, is_aged, leave_aged
 from headgate_tables.hudi.decisions.plans import PlanCancelled, PlanDone, PlanMade
 from headgate_tables.hudi.services.planning.choose import choose_slices, operation_of
 from headgate_tables.hudi.services.planning.urgency import overdue_since
@@ -105,6 +106,7 @@ def finish_plan(table: TableContext, instant: str, finished: Sequence[OperationR
     metadata = encode_compaction(instant, finished, table.schema)
 
     stuck, freed = _remembered(table, [each.operation for each in finished], dropped)
+    _leave_aged(table, [each.operation for each in finished])
 
     def body(time: str) -> PlanDone:
         derived = [
@@ -151,6 +153,17 @@ def _remembered(
     return after_plan(
         table.stuck, keys, {(each.partition, each.file_id): why for each, why in dropped.items()}, table.clock.now_ms()
     )
+
+
+def _leave_aged(table: TableContext, compacted: Sequence[Operation]) -> None:
+    """As it will be: before the slot, because a plan that is done cannot be tried again. Nothing before the table was listed, for
+    which a checkpoint would have to wait: the next owner reads the history then.
+    """
+    until = table.log.state.archived
+    if table.snapshots.kept is not None and any(is_aged(name, until) for each in compacted for name in each.names):
+        left = AgedFiles.of(table.view(), until, {(each.partition, each.file_id) for each in compacted})
+        with table.log.ending_on_failed_sync():
+            leave_aged(table.store, left)
 
 
 def plan_names(plan: Plan) -> list[str]:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from headgate_tables.commitlog.records import encode_derived
 from headgate_tables.face.results import ArchiveResult, CleanResult
+from headgate_tables.hudi.aged_files import AgedFiles, leave_aged
 from headgate_tables.hudi.decisions.retention import Archive, Clean
 from headgate_tables.hudi.leases import drop_expired_leases, live_leases
 from headgate_tables.hudi.services.retention.archiving import choose_archivable, straddling_instants
@@ -94,6 +95,7 @@ def archive(table: TableContext, *, plan_only: bool, forced: bool = True) -> Arc
     folder = table.layout.history_folder
     with table.log.ending_on_failed_sync():
         append_history(table.store, folder, [_archived(table, each, files) for each in chosen])
+        leave_aged(table.store, AgedFiles.of(table.view(), chosen[-1].time))
     # Pending states and the oldest instants first: what is left of the timeline is always its newest part, whole.
     names = [each.path for each in sorted(files, key=lambda each: (each.time, each.state is State.COMPLETED))]
     names += obsolete_history(table.store, folder)
