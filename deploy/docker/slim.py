@@ -37,6 +37,8 @@ UNUSED = (
     "**/*.pxi",
     "**/*.pyx",
     "**/*.a",
+    "**/*.pyi",
+    "*.dist-info/sboms",
     # headers, for compilers alone
     "pyarrow/include",
     "pyarrow/src",
