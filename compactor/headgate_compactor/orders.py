@@ -17,13 +17,14 @@ def read_definition(message: TableDefinition) -> Definition:
 
 def read_operation(message: wire.CompactionOperation) -> Operation:
     """Returns an operation. Raises UnknownMessageError for a missing or unknown field."""
-    check_complete(message, "an operation of a compaction", may_lack=("base",))
+    check_complete(message, "an operation of a compaction", may_lack=("base", "merged_log"))
     return Operation(
         message.partition,
         message.file_id,
         _pinned(message.base) if message.HasField("base") else None,
         tuple(map(_pinned, message.logs)),
         message.output,
+        message.merged_log,
     )
 
 

@@ -112,4 +112,5 @@ def _finished(attempt: wire.Attempt, compacted: OperationResult) -> wire.Attempt
         deletes=compacted.deletes,
         log_rows=compacted.log_rows,
         log_blocks=compacted.log_blocks,
+        log=wire.CreatedFile(size=compacted.log.size, sha256=compacted.log.sha256) if compacted.log is not None else None,
     )

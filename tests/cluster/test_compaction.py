@@ -1,6 +1,8 @@
 """Compactors in a cluster of real processes: whoever dies, rows go on coming and the table ends compacted, equal and complete."""
 
+import asyncio
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,9 +13,11 @@ import headgate
 from headgate import aio
 from headgate.maintenance import Maintenance
 from headgate_tables.hudi import Table, open_table
+from headgate_tables.hudi.view import FileSlice
 from support.cluster import Cluster
 from support.compacted import compactions, until
 from support.exactly_once import assert_exactly_once
+from support.minor import SETTINGS as MINOR
 from support.processes import READY_S
 from support.producers import Producers, create_table
 from support.readers import query_by_hudi_rs
@@ -134,3 +138,30 @@ async def test_a_partition_that_is_quiet_while_others_are_archived_is_shown_by_h
                     assert len(sent) < 300, "nothing is archived any more"
                 await commit("quiet")
         assert {row["id"] for row in query_by_hudi_rs(url.removeprefix("file://"))} == set(sent)
+
+
+@pytest.mark.slow
+def test_minor_compactions_are_made_while_rows_come_all_the_time(tmp_path: Path) -> None:
+    """Two checkpoints are always open, so each of them needs a moment of its own (rule DE5)."""
+    workload = Workload(event_time=False, hot_keys=20, partitions=2)
+    with Cluster(tmp_path / "cluster", writers=2, compactors=1, options=OPTIONS) as cluster:
+        url = create_table(cluster.address, "t", workload, buckets=2)
+        with Producers(cluster.address, "t", workload, tmp_path, rows=0, rate=RATE) as producers:
+            for name in NAMES:
+                producers.start(name, wait=False)
+            until(url, lambda table: compactions(table) > 0)
+            asyncio.run(configure(cluster.address, {**MINOR, "hoodie.compact.inline.max.delta.commits": "8"}))
+            until(url, lambda table: sum(map(was_minor, table.scan().slices())) >= 3)
+            producers.finish()
+        assert_exactly_once(url, producers.histories(), workload)
+        assert open_table(url).verify().ok
+
+
+async def configure(address: str, changes: Mapping[str, str]) -> None:
+    async with aio.connect(address, timeout=READY_S, wait=READY_S) as hg:
+        await Maintenance(hg, "t").configure(changes)
+
+
+def was_minor(part: FileSlice) -> bool:
+    """Whether the slice has a log file of its base file's own instant."""
+    return any(log.instant == part.base_instant for log in part.logs)

@@ -1,5 +1,7 @@
 """An operation as an order carries it: whole, or refused."""
 
+from dataclasses import replace
+
 import pytest
 
 from headgate_compactor.orders import read_operation
@@ -12,7 +14,7 @@ WHOLE = Operation("p/q", "f-0", PinnedFile("base", 7), (PinnedFile("log 1", 0), 
 
 
 def test_every_field_of_an_operation_comes_through() -> None:
-    for sent in (WHOLE, Operation("", "f-0", None, (), "out")):
+    for sent in (WHOLE, Operation("", "f-0", None, (), "out"), replace(WHOLE, merged_log=".log 3")):
         assert read_operation(CompactionOperation.FromString(operation_message(sent).SerializeToString())) == sent
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate_coordinator.core.instructions import WinOffsets
+from headgate_coordinator.core.events import InstantIssued
+from headgate_coordinator.core.instructions import DropCheckpoint, IssueInstant, WinOffsets
 from headgate_coordinator.core.operations import CompactionEvent, FinishPlan, FinishRefused, PlanClosed, PlanOpened
 from headgate_coordinator.tables.committer import Committer
 from headgate_coordinator.tables.work import Maintain, RunService, Work
@@ -17,6 +18,7 @@ from headgate_tables.hudi.services.compaction.execution import compact_slice
 from headgate_tables.storage.store import Outcome
 from support.alarms import text_of
 from support.handles import open_on
+from support.minor import SETTINGS as MINOR
 from support.systems import FaultyStore
 from support.tables import create, notes, rows
 
@@ -186,3 +188,53 @@ def test_settings_that_were_changed_go_to_compactors_and_others_do_not(owner: Ow
 
 def _fail(error: BaseException) -> None:
     raise error
+
+
+@pytest.fixture
+def waiting(tmp_path: Path) -> Owner:
+    """Of a table of which a minor compaction is due, and whose older checkpoint has its instant."""
+    create(tmp_path, buckets=1)
+    owner = Owner(tmp_path)
+    owner.table.configure(MINOR)
+    owner.table.upsert(rows(("a", 1, "base")))
+    owner.table.compact()
+    for number in range(2, 5):
+        owner.table.upsert(rows(("a", number, f"n{number}")))
+    owner.do(IssueInstant(1, 1))
+    return owner
+
+
+def issued(owner: Owner) -> list[str]:
+    return [each.instant for each in owner.said if isinstance(each, InstantIssued)]
+
+
+def wait_for_a_plan(owner: Owner) -> None:
+    """Steps until one finds that a plan has to wait: before, the table is listed."""
+    owner.maintain_until(lambda: owner.committer.plan_waits)
+    assert not owner.table.plans
+
+
+def test_de5_a_younger_checkpoint_gets_its_instant_behind_a_plan_that_waits_for_the_older_one(waiting: Owner) -> None:
+    wait_for_a_plan(waiting)
+    assert waiting.do(IssueInstant(1, 2)) == []
+    assert not issued(waiting)
+    [opened_now] = waiting.do(DropCheckpoint(1, 1))
+    assert isinstance(opened_now, PlanOpened)
+    assert [bool(each.merged_log) for each in opened_now.operations] == [True]
+    [instant] = issued(waiting)
+    assert instant > opened_now.instant
+    assert not waiting.committer.plan_waits
+
+
+def test_a_younger_checkpoint_that_is_aborted_before_it_has_an_instant_gets_none(waiting: Owner) -> None:
+    wait_for_a_plan(waiting)
+    waiting.do(IssueInstant(1, 2))
+    assert waiting.do(DropCheckpoint(1, 2)) == []
+    assert [type(each) for each in waiting.do(DropCheckpoint(1, 1))] == []
+    assert not issued(waiting)
+    assert [type(each) for each in waiting.do(Maintain())] == [PlanOpened]
+
+
+def test_an_instant_is_issued_at_once_while_no_plan_waits(waiting: Owner) -> None:
+    waiting.do(IssueInstant(1, 2))
+    assert issued(waiting)

@@ -91,6 +91,17 @@ async def test_a_due_slice_is_handed_out_merged_and_committed(tmp_path: Path, re
         assert table.verify().ok
 
 
+async def test_a_log_file_that_no_plan_allows_ends_the_compactors_stream(tmp_path: Path, redis: str) -> None:
+    """Such a compactor has copied the base file, and the new slice would lack what its logs say."""
+    async with coordinator_with_rows(tmp_path, redis) as coordinator, scripted_compactor(coordinator.address) as compactor:
+        compactor.ready()
+        report = await compactor.report(await compactor.run())
+        report.finished.log.size = 1
+        compactor.say(report)
+        await compactor.ended.wait()
+        assert "the log file of an ordinary compaction is unknown here" in compactor.why
+
+
 async def test_status_shows_compactors_and_how_far_operations_are(tmp_path: Path, redis: str) -> None:
     async with (
         coordinator_with_rows(tmp_path, redis, parts=("p", "q")) as coordinator,

@@ -232,6 +232,9 @@ class SteppedStore:
     def replace(self, path: str, content: Buffers) -> None:
         self._store.replace(path, content)
 
+    def copy(self, source: str, path: str) -> None:
+        self._store.copy(source, path)
+
     def sync(self, paths: Iterable[str], folders: Iterable[str]) -> None:
         self._store.sync(paths, folders)
 

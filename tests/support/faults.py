@@ -106,6 +106,9 @@ class FailingStore(LocalStore):
 
         return list(map(link, names))
 
+    def copy(self, source: str, path: str) -> None:
+        self._call(f"copy {path}", lambda: super(FailingStore, self).copy(source, path))
+
     def sync(self, paths: Iterable[str], folders: Iterable[str]) -> None:
         self._call("sync", lambda: super(FailingStore, self).sync(paths, folders))
 

@@ -33,6 +33,8 @@ class GoogleConditions:
         environ["RAW_URI"] = environ["REQUEST_URI"] = quote(unquote(path), safe="/-_.~") + mark + query
         if not environ.get("HTTP_AUTHORIZATION", "").startswith("AWS"):  # a bearer token; none, for a client without OAuth
             environ["HTTP_AUTHORIZATION"] = _SIGNED
+        if (source := environ.pop("HTTP_X_GOOG_COPY_SOURCE", None)) is not None:
+            environ["HTTP_X_AMZ_COPY_SOURCE"] = source
         environ.pop("HTTP_IF_NONE_MATCH", None)
         generation = environ.pop("HTTP_X_GOOG_IF_GENERATION_MATCH", None)
         if generation not in (None, "0"):

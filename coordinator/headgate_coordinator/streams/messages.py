@@ -175,6 +175,7 @@ def operation_message(operation: Operation) -> compaction_pb2.CompactionOperatio
         base=_pinned(operation.base) if operation.base is not None else None,
         logs=map(_pinned, operation.logs),
         output=operation.output,
+        merged_log=operation.merged_log or None,
     )
 
 

@@ -61,6 +61,8 @@ class Committer:
         self._now_ms = now_ms
         self._report = report
         self._open: dict[tuple[int, int], Transaction] = {}
+        self.plan_waits = False
+        self._held: IssueInstant | None = None
         self.figures = read_slice_figures(table)
 
     def execute(self, work: Work) -> None:
@@ -88,6 +90,10 @@ class Committer:
                 self._finish_plan(work)
             case _:
                 assert_never(work)
+        if self._held is not None and not self._open:
+            held, self._held = self._held, None
+            self._maintain()
+            self._issue(held)
         if self._in_doubt:
             self._ask_log()
 
@@ -133,6 +139,7 @@ class Committer:
         try:
             with self._attempt(_MAINTENANCE):
                 step = self._table.maintain()
+                self.plan_waits = step.waits
                 self.more_to_maintain = step.more and bool(step.did)
         except (CorruptFileError, MissingFileError) as error:
             text = f"the table is not maintained: {error}"
@@ -195,7 +202,12 @@ class Committer:
             self._report(figures)
 
     def _issue(self, work: IssueInstant) -> None:
-        """Issues an instant. A success does not end an outage, because it may have written no slot."""
+        """Issues an instant. A success does not end an outage, because it may have written no slot. When a compaction waits for a
+        moment without open transactions, the younger checkpoint gets its instant behind it (rule DE5).
+        """
+        if self.plan_waits and self._open:
+            self._held = work
+            return
         try:
             transaction = self._table.transaction(tidy=False)
             self._open[work.generation, work.checkpoint] = transaction
@@ -260,6 +272,8 @@ class Committer:
         self._report(events.OffsetsWon(work.number))
 
     def _drop(self, generation: int, number: int) -> None:
+        if self._held == IssueInstant(generation, number):
+            self._held = None
         transaction = self._open.pop((generation, number), None)
         if transaction is None:
             return

@@ -225,10 +225,14 @@ def _event_of(process: str, attempt: Attempt, report: wire.WorkRequest, operatio
         return None
     match report.WhichOneof("message"):
         case "finished":
-            done = report.finished
+            done, log = report.finished, None
             file = DataFile(operation.path, done.size, done.sha256, "")
+            if done.HasField("log"):
+                if not operation.merged_log:  # its base file would be a copy, and what the logs say nowhere
+                    raise UnknownMessageError("the log file of an ordinary compaction")
+                log = DataFile(operation.at(operation.merged_log), done.log.size, done.log.sha256, "")
             counts = (done.rows, done.inserts, done.updates, done.deletes, done.log_rows, done.log_blocks)
-            return operations.AttemptFinished(process, attempt, OperationResult(operation, file, *counts))
+            return operations.AttemptFinished(process, attempt, OperationResult(operation, file, *counts, log=log))
         case "failed":
             kind = report.failed.kind
             transient, damage = kind == wire.FAILURE_KIND_STORE, kind == wire.FAILURE_KIND_DAMAGE

@@ -60,7 +60,7 @@ def test_a_definition_with_a_key_that_is_not_known_is_of_a_newer_version(config:
 
 
 def test_an_operation_is_read_as_it_was_written() -> None:
-    for operation in (OPERATION, Operation("", "f-0", None, (), "out")):
+    for operation in (OPERATION, Operation("", "f-0", None, (), "out"), replace(OPERATION, merged_log=".log")):
         assert Operation.decode(operation.encode()) == operation
 
 
@@ -70,7 +70,8 @@ def test_an_operation_is_read_as_it_was_written() -> None:
         None,
         [],
         ["p", "f-0", None, []],
-        ["p", "f-0", None, [], "out", "more"],
+        ["p", "f-0", None, [], "out", ".log", "more"],
+        ["p", "f-0", None, [], "out", 1],
         ["p", "f-0", ["base"], [], "out"],
         ["p", "f-0", None, [["log", "2"]], "out"],
         [1, "f-0", None, [], "out"],

@@ -179,3 +179,21 @@ def test_retries_of_creates_stay_off(behind: Store, proxy: FaultyProxy) -> None:
     assert len(proxy.seen) == 1
     assert behind.create("slot/1", [b"x"], durable=True) is Outcome.CREATED
     assert behind.create("slot/1", [b"y"], durable=True) is Outcome.EXISTS
+
+
+def test_the_store_copies_a_file_without_sending_its_bytes(behind: Store, straight: Store, proxy: FaultyProxy) -> None:
+    content = bytes(range(256)) * 4096
+    assert straight.create("p/old name=1", [content], durable=True) is Outcome.CREATED
+    behind.copy("p/old name=1", "p/new%20name")
+    assert straight.get("p/new%20name").to_pybytes() == content
+    assert not [seen for seen in proxy.seen if seen.startswith("GET")]
+
+
+def test_a_copy_leaves_a_name_that_is_taken_alone_and_misses_a_source_that_is_gone(straight: Store) -> None:
+    straight.create("old", [b"old"], durable=True)
+    straight.create("new", [b"new"], durable=True)
+    straight.copy("old", "new")
+    assert straight.get("new").to_pybytes() == b"new"
+    with pytest.raises(FileNotFoundError):
+        straight.copy("gone", "other")
+    assert straight.size("other") is None

@@ -26,13 +26,18 @@ _read_logs = list_of(_read_pinned)
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One file slice that becomes a base file. ``logs`` in merge order; ``output`` is the new base file's name (rule W4)."""
+    """One file slice that becomes a base file. ``logs`` in merge order; ``output`` is the new base file's name (rule W4).
+
+    ``merged_log``: the name of a log file; then the compaction may be a minor one, which copies the base file as ``output`` and
+    leaves what the logs say in that file. "": it may not.
+    """
 
     partition: str
     file_id: str
     base: PinnedFile | None
     logs: tuple[PinnedFile, ...]
     output: str
+    merged_log: str = ""
 
     @property
     def path(self) -> str:
@@ -43,6 +48,11 @@ class Operation:
     def names(self) -> list[str]:
         """Of base and logs, without folder."""
         return [*([self.base.name] if self.base else []), *(log.name for log in self.logs)]
+
+    @property
+    def outputs(self) -> list[str]:
+        """Where the files lie that it may create."""
+        return [self.path, *([self.at(self.merged_log)] if self.merged_log else [])]
 
     @property
     def input_bytes(self) -> int:
@@ -56,14 +66,16 @@ class Operation:
     def encode(self) -> list[Json]:
         """Its JSON in a PLAN slot."""
         base: list[Json] | None = [self.base.name, self.base.size] if self.base else None
-        return [self.partition, self.file_id, base, [[log.name, log.size] for log in self.logs], self.output]
+        logs: list[Json] = [[log.name, log.size] for log in self.logs]
+        return [self.partition, self.file_id, base, logs, self.output, *([self.merged_log] if self.merged_log else [])]
 
     @classmethod
     def decode(cls, content: Json) -> "Operation":
         """From a PLAN slot. Raises CorruptFileError."""
         try:
-            partition, file_id, base, logs, output = json_list(content)
-            return cls(text(partition), text(file_id), _read_base(base), tuple(_read_logs(logs)), text(output))
+            partition, file_id, base, logs, output, *minor = json_list(content)
+            (merged_log,) = minor or [""]
+            return cls(text(partition), text(file_id), _read_base(base), tuple(_read_logs(logs)), text(output), text(merged_log))
         except (UnfitError, ValueError) as error:
             raise CorruptFileError(
                 f"a PLAN slot holds an operation that cannot be read: {content}",
@@ -81,7 +93,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class OperationResult:
-    """A finished operation: ``file`` is in place and durable under its fixed name.
+    """A finished operation: ``file`` is in place and durable under its fixed name, and so is ``log`` after a minor compaction.
 
     Counts of rows: ``rows`` in the new file; ``inserts`` of keys that the base did not have, ``updates`` of those that it had,
     ``deletes`` of base rows that are gone; ``log_rows`` and ``log_blocks`` as read.
@@ -95,3 +107,15 @@ class OperationResult:
     deletes: int
     log_rows: int
     log_blocks: int
+    log: DataFile | None = None
+
+    @property
+    def files(self) -> list[DataFile]:
+        """The files that it created."""
+        return [self.file, *([self.log] if self.log is not None else [])]
+
+    @property
+    def left_out(self) -> list[str]:
+        """Paths that it might have created and did not, from the table's root."""
+        made = {file.path for file in self.files}
+        return [path for path in self.operation.outputs if path not in made]

@@ -250,11 +250,15 @@ class RescaleResult:
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceResult:
-    """One step of maintenance. ``plan``: a new one, if any. ``did``: in words, "" for nothing. ``more``: call again soon."""
+    """One step of maintenance. ``plan``: a new one, if any. ``did``: in words, "" for nothing. ``more``: call again soon.
+
+    ``waits``: a compaction is due that costs less when no transaction is open; call again between two.
+    """
 
     plan: Plan | None = None
     did: str = ""
     more: bool = False
+    waits: bool = False
 
 
 @dataclass(frozen=True, slots=True)

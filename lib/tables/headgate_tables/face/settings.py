@@ -1,12 +1,13 @@
 """Settings of a table's services, under Hudi's own keys where Hudi has one. They are kept in CONFIG slots and may change."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Final, Literal, TypeAlias
 
 from headgate_tables.errors import OptionError
 from headgate_tables.face.row_order import CURVES, RowOrder
+from headgate_tables.face.setting import Setting, Value, choice, flag
 from headgate_tables.near_names import did_you_mean
 
 BlockFormat: TypeAlias = Literal["parquet", "avro", "auto"]
@@ -21,10 +22,6 @@ _MOST_SORT_COLUMNS = 8
 NEVER_EXPIRES = "never"
 LAST_WRITE = "last-write"
 """The value of ``headgate.ttl.by`` that is no column's name: Avro's names have no '-'."""
-
-
-def _flag(text: str) -> bool:
-    return {"true": True, "false": False}[text.strip().lower()]
 
 
 def _ttl(text: str) -> str:
@@ -49,20 +46,6 @@ def _columns(text: str) -> str:
     return ",".join(names)
 
 
-def _choice(*names: str) -> Callable[[str], str]:
-    return {name: name for name in names}.__getitem__
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """``key``: Hudi's, or ours under ``headgate.``. ``read`` turns text into the value; ``least``: the smallest sensible one."""
-
-    key: str
-    read: Callable[[str], Any]
-    about: str
-    least: float | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class TableSettings:
     """Bytes, seconds and counts as the keys in ``SETTINGS`` say."""
@@ -73,6 +56,7 @@ class TableSettings:
     compaction_seconds: float = 3600.0
     compaction_log_bytes: int = 256 * _MIB
     compaction_read_amplification: float = 1.0
+    compaction_minor_fraction: float = 0.0
     compaction_target_io_mb: int = 20_480
     compaction_attempts: int = 3
     max_log_files: int = 100
@@ -135,6 +119,12 @@ class TableSettings:
                 f"hoodie.keep.min.commits={self.archive_min} is not above hoodie.clean.commits.retained={self.clean_commits}",
                 fix="What is archived cannot be read as of any more, so keep more commits than the cleaner does.",
             )
+        if self.compaction_minor_fraction >= self.compaction_read_amplification:
+            raise OptionError(
+                f"headgate.compaction.minor.fraction={self.compaction_minor_fraction:g} is not below "
+                f"headgate.compaction.read.amplification={self.compaction_read_amplification:g}",
+                fix="Logs that were merged would make their slice due again at once; keep it at three quarters of the other.",
+            )
 
     def to_texts(self) -> dict[str, str]:
         """Every setting by its key, as text."""
@@ -148,12 +138,12 @@ def _text(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _read(setting: Setting, text: str) -> Any:
+def _read(setting: Setting, text: str) -> Value:
     try:
         value = setting.read(str(text))
     except (ValueError, KeyError) as error:
         raise OptionError(f"{setting.key}={text!r} cannot be read", fix=f"It is {setting.about}.") from error
-    if setting.least is not None and not value >= setting.least:
+    if setting.least is not None and not (isinstance(value, float | int) and value >= setting.least):
         raise OptionError(f"{setting.key}={text!r} is below {setting.least:g}", fix=f"It is {setting.about}.")
     return value
 
@@ -161,7 +151,7 @@ def _read(setting: Setting, text: str) -> Any:
 SETTINGS: Mapping[str, Setting] = {
     "compaction_trigger": Setting(
         "hoodie.compact.inline.trigger.strategy",
-        _choice("NUM_COMMITS", "TIME_ELAPSED", "NUM_OR_TIME", "NUM_AND_TIME"),
+        choice("NUM_COMMITS", "TIME_ELAPSED", "NUM_OR_TIME", "NUM_AND_TIME"),
         "NUM_COMMITS, TIME_ELAPSED, NUM_OR_TIME or NUM_AND_TIME: which of the next two make a slice due; bytes always do",
     ),
     "compaction_commits": Setting(
@@ -193,6 +183,13 @@ SETTINGS: Mapping[str, Setting] = {
         "log bytes per base byte of a slice that make it due, from 8 MiB of logs on; smaller: faster reads, more bytes written",
         0.01,
     ),
+    "compaction_minor_fraction": Setting(
+        "headgate.compaction.minor.fraction",
+        float,
+        "log bytes per base byte up to which a compaction merges the logs alone and takes the base file over as it is; larger: "
+        "fewer bytes written, more log rows for each read to merge, older rows in read-optimised queries; 0: never",
+        0,
+    ),
     "compaction_target_io_mb": Setting(
         "hoodie.compaction.target.io",
         int,
@@ -214,10 +211,10 @@ SETTINGS: Mapping[str, Setting] = {
         "log bytes of one slice at which no more rows are taken; from half of it on they are taken slower",
         1 << 16,
     ),
-    "clean_automatic": Setting("hoodie.clean.automatic", _flag, "true or false: whether old file slices are removed"),
+    "clean_automatic": Setting("hoodie.clean.automatic", flag, "true or false: whether old file slices are removed"),
     "clean_policy": Setting(
         "hoodie.clean.policy",
-        _choice("KEEP_LATEST_COMMITS", "KEEP_LATEST_BY_HOURS", "KEEP_LATEST_FILE_VERSIONS"),
+        choice("KEEP_LATEST_COMMITS", "KEEP_LATEST_BY_HOURS", "KEEP_LATEST_FILE_VERSIONS"),
         "KEEP_LATEST_COMMITS, KEEP_LATEST_BY_HOURS or KEEP_LATEST_FILE_VERSIONS",
     ),
     "clean_commits": Setting(
@@ -231,7 +228,7 @@ SETTINGS: Mapping[str, Setting] = {
         "seconds that a file stays at least after a newer slice has replaced it, by any policy; above the longest query",
         0,
     ),
-    "archive_automatic": Setting("hoodie.archive.automatic", _flag, "true or false: whether the timeline is trimmed"),
+    "archive_automatic": Setting("hoodie.archive.automatic", flag, "true or false: whether the timeline is trimmed"),
     "archive_max": Setting(
         "hoodie.keep.max.commits",
         int,
@@ -246,14 +243,14 @@ SETTINGS: Mapping[str, Setting] = {
         "seconds after which folded slots are deleted and dead instants forgotten; above any pause of a process",
         0,
     ),
-    "bloom": Setting("hoodie.parquet.bloom.filter.enabled", _flag, "true or false: whether base files carry a bloom filter"),
+    "bloom": Setting("hoodie.parquet.bloom.filter.enabled", flag, "true or false: whether base files carry a bloom filter"),
     "bloom_entries": Setting(
         "hoodie.index.bloom.num_entries", int, "keys for which a bloom filter is made; twice as many: twice the bytes", 1
     ),
     "bloom_fpp": Setting("hoodie.index.bloom.fpp", float, "its share of false hits; smaller: more bytes and CPU", 1e-12),
     "evolve": Setting(
         "headgate.evolve",
-        _choice("refuse", "add", "add-and-widen"),
+        choice("refuse", "add", "add-and-widen"),
         "refuse, add or add-and-widen: whether batches of a channel may bring new columns, and wider types, too; then the right "
         "to write rows is one to change columns, and hudi-rs 0.5 refuses what is not compacted since a column was widened",
     ),
@@ -277,7 +274,7 @@ SETTINGS: Mapping[str, Setting] = {
     ),
     "sort_curve": Setting(
         "hoodie.layout.optimize.strategy",
-        _choice(*CURVES),
+        choice(*CURVES),
         "LINEAR: by the first column, then by the next; ZORDER or HILBERT: by all of them at once, for filters on any of them; "
         "HILBERT keeps them nearer together",
     ),

@@ -5,7 +5,6 @@ No descriptor of a folder is kept: path revocation (rule W2) would not reach thr
 
 import contextlib
 import os
-import shutil
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePosixPath
@@ -24,6 +23,7 @@ from headgate_tables.storage.local_files import (
     make_folder,
     publish,
     remove_if_empty,
+    remove_tree,
     size_of,
     sync_file,
     sync_folder,
@@ -160,6 +160,11 @@ class LocalStore:
         checked: set[str] = set()
         return [self._link(self._at(source), self._at(target), checked) for source, target in names]
 
+    def copy(self, source: str, path: str) -> None:
+        if self._link(self._at(source), self._at(path), set()) is None:
+            raise FileNotFoundError(source)
+        self._sync_folder(folder_of(path))
+
     def sync(self, paths: Iterable[str], folders: Iterable[str]) -> None:
         self._workers.map(self._sync_file, list(paths))
         self._sync_folders(folders)
@@ -176,11 +181,7 @@ class LocalStore:
         full = self._at(folder)
         with errors_of_writes(full):
             self._inside.check_folder(os.path.dirname(full))
-            while os.path.isdir(full):
-                try:
-                    shutil.rmtree(full)
-                except FileNotFoundError:
-                    continue  # another process deletes in it too
+            remove_tree(full)
 
     def delete_empty(self, folder: str) -> None:
         with errors_of_writes(full := self._at(folder)):

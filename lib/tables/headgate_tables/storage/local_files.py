@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import os
+import shutil
 from collections import deque
 from collections.abc import Collection, Iterator
 from itertools import islice
@@ -161,6 +162,15 @@ def unlink_if_there(path: str) -> None:
     """Deletes a file; one that is missing is a success."""
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         os.unlink(path)
+
+
+def remove_tree(folder: str) -> None:
+    """Removes a folder with all below it, if it is there."""
+    while os.path.isdir(folder):
+        try:
+            shutil.rmtree(folder)
+        except FileNotFoundError:
+            continue  # another process deletes in it too
 
 
 def remove_if_empty(folder: str) -> None:

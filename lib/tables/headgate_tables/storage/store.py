@@ -146,6 +146,11 @@ class Store(Protocol):
         whether it still may.
         """
 
+    def copy(self, source: str, path: str) -> None:
+        """Gives a file of the table another name, durable: a link on a local disk, elsewhere a copy, which the store makes
+        itself. Does nothing when the name is there. A missing source raises FileNotFoundError.
+        """
+
     def sync(self, paths: Iterable[str], folders: Iterable[str]) -> None:
         """Makes files' contents and folders' names durable; nothing to do on an object store. Raises SyncFailedError."""
 

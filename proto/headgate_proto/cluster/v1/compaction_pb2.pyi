@@ -264,6 +264,7 @@ class AttemptFinished(_message.Message):
     DELETES_FIELD_NUMBER: _builtins.int
     LOG_ROWS_FIELD_NUMBER: _builtins.int
     LOG_BLOCKS_FIELD_NUMBER: _builtins.int
+    LOG_FIELD_NUMBER: _builtins.int
     size: _builtins.int
     sha256: _builtins.str
     rows: _builtins.int
@@ -277,6 +278,10 @@ class AttemptFinished(_message.Message):
     log_blocks: _builtins.int
     @_builtins.property
     def attempt(self) -> Global___Attempt: ...
+    @_builtins.property
+    def log(self) -> Global___CreatedFile:
+        """Of a minor compaction: the log file, in place under the operation's `merged_log`. The base file then is a copy, and rows are its."""
+
     def __init__(
         self,
         *,
@@ -289,14 +294,37 @@ class AttemptFinished(_message.Message):
         deletes: _builtins.int = ...,
         log_rows: _builtins.int = ...,
         log_blocks: _builtins.int = ...,
+        log: Global___CreatedFile | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "log", b"log"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "deletes", b"deletes", "inserts", b"inserts", "log_blocks", b"log_blocks", "log_rows", b"log_rows", "rows", b"rows", "sha256", b"sha256", "size", b"size", "updates", b"updates"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "deletes", b"deletes", "inserts", b"inserts", "log", b"log", "log_blocks", b"log_blocks", "log_rows", b"log_rows", "rows", b"rows", "sha256", b"sha256", "size", b"size", "updates", b"updates"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___AttemptFinished: _TypeAlias = AttemptFinished  # noqa: Y015
+
+@_typing.final
+class CreatedFile(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SIZE_FIELD_NUMBER: _builtins.int
+    SHA256_FIELD_NUMBER: _builtins.int
+    size: _builtins.int
+    sha256: _builtins.str
+    def __init__(
+        self,
+        *,
+        size: _builtins.int = ...,
+        sha256: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["sha256", b"sha256", "size", b"size"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CreatedFile: _TypeAlias = CreatedFile  # noqa: Y015
 
 @_typing.final
 class AttemptFailed(_message.Message):
@@ -464,7 +492,7 @@ Global___RunAttempt: _TypeAlias = RunAttempt  # noqa: Y015
 
 @_typing.final
 class CompactionOperation(_message.Message):
-    """One file slice that becomes a base file, as in the PLAN slot. All fields except `base` and the list are required."""
+    """One file slice that becomes a base file, as in the PLAN slot. All fields except `base`, `merged_log` and the list are required."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -473,10 +501,13 @@ class CompactionOperation(_message.Message):
     BASE_FIELD_NUMBER: _builtins.int
     LOGS_FIELD_NUMBER: _builtins.int
     OUTPUT_FIELD_NUMBER: _builtins.int
+    MERGED_LOG_FIELD_NUMBER: _builtins.int
     partition: _builtins.str
     file_id: _builtins.str
     output: _builtins.str
     """The new base file's name."""
+    merged_log: _builtins.str
+    """The name of a log file. Given: the compactor may copy the base file and merge the logs alone, into that file."""
     @_builtins.property
     def base(self) -> Global___PinnedFile:
         """Absent: the slice has no base file."""
@@ -493,19 +524,24 @@ class CompactionOperation(_message.Message):
         base: Global___PinnedFile | None = ...,
         logs: _abc.Iterable[Global___PinnedFile] | None = ...,
         output: _builtins.str | None = ...,
+        merged_log: _builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_file_id", b"_file_id", "_output", b"_output", "_partition", b"_partition", "base", b"base", "file_id", b"file_id", "output", b"output", "partition", b"partition"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_file_id", b"_file_id", "_merged_log", b"_merged_log", "_output", b"_output", "_partition", b"_partition", "base", b"base", "file_id", b"file_id", "merged_log", b"merged_log", "output", b"output", "partition", b"partition"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_file_id", b"_file_id", "_output", b"_output", "_partition", b"_partition", "base", b"base", "file_id", b"file_id", "logs", b"logs", "output", b"output", "partition", b"partition"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_file_id", b"_file_id", "_merged_log", b"_merged_log", "_output", b"_output", "_partition", b"_partition", "base", b"base", "file_id", b"file_id", "logs", b"logs", "merged_log", b"merged_log", "output", b"output", "partition", b"partition"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__file_id: _TypeAlias = _typing.Literal["file_id"]  # noqa: Y015
     _WhichOneofArgType__file_id: _TypeAlias = _typing.Literal["_file_id", b"_file_id"]  # noqa: Y015
+    _WhichOneofReturnType__merged_log: _TypeAlias = _typing.Literal["merged_log"]  # noqa: Y015
+    _WhichOneofArgType__merged_log: _TypeAlias = _typing.Literal["_merged_log", b"_merged_log"]  # noqa: Y015
     _WhichOneofReturnType__output: _TypeAlias = _typing.Literal["output"]  # noqa: Y015
     _WhichOneofArgType__output: _TypeAlias = _typing.Literal["_output", b"_output"]  # noqa: Y015
     _WhichOneofReturnType__partition: _TypeAlias = _typing.Literal["partition"]  # noqa: Y015
     _WhichOneofArgType__partition: _TypeAlias = _typing.Literal["_partition", b"_partition"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__file_id) -> _WhichOneofReturnType__file_id | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__merged_log) -> _WhichOneofReturnType__merged_log | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__output) -> _WhichOneofReturnType__output | None: ...
     @_typing.overload

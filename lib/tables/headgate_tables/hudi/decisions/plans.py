@@ -48,6 +48,15 @@ class PlanMade(ServiceBody):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MinorPlanMade(PlanMade):
+    """One with minor compactions, decided while no transaction is open. What was reserved before ends, so that all instants from
+    here on are above the plan's (rule DE5).
+    """
+
+    ENDS_TRANSACTIONS = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlanDone(ServiceBody):
     """A plan is completed. ``names``: outputs that it was completed without. ``stuck``: slices that it left uncompacted, by name;
     ``freed``: names of slices that were stuck and are compacted now. Older slots have neither of these two.

@@ -10,7 +10,7 @@ from headgate_tables.hudi.lost_files import CommittedFile, Folders, list_unliste
 from headgate_tables.hudi.services.planning.left_figures import at_most_after
 from headgate_tables.hudi.services.planning.live_slices import LiveSlices
 from headgate_tables.hudi.services.planning.next_steps import BUNCH, MaintenanceState, Step, next_steps
-from headgate_tables.hudi.services.planning.plans import overdue, plan_compaction
+from headgate_tables.hudi.services.planning.plans import choose, overdue, plan_slices, waits_for_commits
 from headgate_tables.hudi.services.retention.horizon import age_horizon, earliest_retained
 from headgate_tables.hudi.services.retention.trimming import archive, clean
 from headgate_tables.hudi.services.stuck import Key
@@ -45,17 +45,23 @@ class Maintainer:
             return MaintenanceResult(more=True)
         slices = self._known(table)
         slices.advance(table.clock.now_ms(), overdue(table))
-        for each in next_steps(self._state(table, slices), table.settings):
-            done = self._do(each, table)
+        state = self._state(table, slices)
+        waits = False
+        for each in next_steps(state, table.settings):
+            done = self._do(each, table, urgent=state.urgent)
             if done.did:
                 return done
-        return MaintenanceResult()
+            waits = waits or done.waits
+        return MaintenanceResult(waits=waits)
 
-    def _do(self, step: Step, table: TableContext) -> MaintenanceResult:
+    def _do(self, step: Step, table: TableContext, *, urgent: bool) -> MaintenanceResult:
         match step:
             case Step.PLAN:
-                plan = plan_compaction(table)
-                if plan is not None:
+                table.check()
+                if slices := choose(table, forced=False):
+                    if not urgent and waits_for_commits(table, slices):
+                        return MaintenanceResult(waits=True)
+                    plan = plan_slices(table, slices, minor=True)
                     self.planned(plan, table.clock.now_ms())
                     return MaintenanceResult(plan, f"planned {len(plan.operations)} compactions", more=True)
             case Step.CLEAN:
@@ -110,7 +116,9 @@ class Maintainer:
         if self._slices is None:
             return
         if completion:
-            self._slices.done(plan, completion, {each.operation.output: each.file.size for each in finished})
+            self._slices.done(
+                plan, completion, {file.path.rpartition("/")[2]: file.size for each in finished for file in each.files}
+            )
         else:
             self._slices.cancel(plan)
 

@@ -155,8 +155,8 @@ def encode_compaction(instant: str, finished: Sequence[OperationResult], schema:
         if name is None or name.instant != instant:
             raise ValueError(f"{each.operation.output} is not a base file of instant {instant}")
         by_partition.setdefault(each.operation.partition, []).append(each)
-    stats = {partition: [_compaction_stat(each) for each in part] for partition, part in by_partition.items()}
-    files = [each.file for part in by_partition.values() for each in part]
+    stats = {key: [stat for each in part for stat in _compaction_stats(each, instant)] for key, part in by_partition.items()}
+    files = [file for part in by_partition.values() for each in part for file in each.files]
     return _encode(stats, True, {**_digests(files), "schema": schema}, "COMPACT")
 
 
@@ -168,6 +168,15 @@ def _digests(files: Sequence[DataFile]) -> dict[str, str]:
     halves = b"".join(bytes.fromhex(file.sha256)[:_DIGEST_BYTES] for file in files if len(file.sha256) == _SHA256_DIGITS)
     whole = len(halves) == _DIGEST_BYTES * len(files) > 0
     return {_DIGESTS_KEY: base64.b64encode(halves).decode()} if whole else {}
+
+
+def _compaction_stats(compacted: OperationResult, instant: str) -> list[dict[str, Json]]:
+    """Of the base file and, after a minor compaction, of its log file, whose rows were written before and count nowhere."""
+    operation, log = compacted.operation, compacted.log
+    if log is None:
+        return [_compaction_stat(compacted)]
+    written = WriteStat(operation.file_id, operation.partition, operation.merged_log, log.size, 0, 0, 1)
+    return [_compaction_stat(compacted), _encode_stat(written, instant)]
 
 
 def _compaction_stat(compacted: OperationResult) -> dict[str, Json]:

@@ -28,6 +28,7 @@ from headgate_tables.hudi.parquet_checks import UNMERGEABLE, damaged
 from headgate_tables.hudi.partial import MergeSource, merge_partial
 from headgate_tables.hudi.schema.meta_columns import FILE_NAME, RECORD_KEY, with_meta
 from headgate_tables.hudi.services.compaction.base_writer import BaseFileWriter
+from headgate_tables.hudi.services.compaction.minor import Progress, compact_logs
 from headgate_tables.hudi.services.compaction.parquet_batches import ParquetBatches
 from headgate_tables.hudi.services.compaction.pinned_slice import PinnedSlice
 from headgate_tables.hudi.services.compaction.sorted_writer import MergeSink, RowSink, SortedWriter
@@ -35,8 +36,6 @@ from headgate_tables.hudi.services.compaction.stored_output import Counts, store
 from headgate_tables.hudi.services.compaction.survivors import find_survivors
 from headgate_tables.storage.scratch import scratch
 from headgate_tables.storage.store import Outcome, Spool, SpooledBytes, Store
-
-Progress = Callable[[int], None]
 
 
 def compact_slice(
@@ -51,18 +50,24 @@ def compact_slice(
     progress: Progress | None = None,
     attempt: str = "0",
 ) -> OperationResult:
-    """Creates the operation's base file, or finds that another attempt has created it (then only that file is read).
+    """Creates the operation's base file, or finds that another attempt has created it (then only that file is read). A minor
+    compaction, where the operation allows one, creates its log file too (``minor``).
 
     ``stage``: a folder of this process, "" where files are created in place; ``attempt`` makes the staged name unique in it.
     ``progress`` gets the number of rows copied so far, also while it is 0; what it raises ends the operation.
     Only the finished file is left. Raises MissingFileError and CorruptFileError for inputs that are not as they were
     pinned, UnsupportedTableError, RetryLater, DeposedError when the stage was revoked, SyncFailedError.
     """
+    staged = f"{stage}/{instant}_{operation.file_id}_{attempt}" if stage else ""
+    pinned = PinnedSlice(store, operation) if operation.merged_log else None
+    if pinned is not None:
+        made = compact_logs(store, definition, layout, pinned, instant, staged=staged, progress=progress or _unheard)
+        if made is not None:
+            return made
     found = stored_output(store, operation)
     if found is not None:
         return found
-    pinned = PinnedSlice(store, operation)
-    staged = f"{stage}/{instant}_{operation.file_id}_{attempt}" if stage else ""
+    pinned = pinned or PinnedSlice(store, operation)
     with store.spool(operation.path, staged) as spool:
         try:
             counts = _Merge(pinned, operation, definition, layout, settings, progress or _unheard).into(spool)

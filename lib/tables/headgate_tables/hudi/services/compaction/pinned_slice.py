@@ -45,7 +45,7 @@ class PinnedSlice:
 
     def __init__(self, store: Store, operation: Operation) -> None:
         self._store = store
-        self._operation = operation
+        self.operation = operation
         self._texts = RepeatingTexts()
         self._check_sizes()
         self._kept = self._read_small()
@@ -54,11 +54,11 @@ class PinnedSlice:
     @contextlib.contextmanager
     def base(self) -> Iterator[ParquetBatches | None]:
         """The base file, open; None for a slice without one."""
-        pinned = self._operation.base
+        pinned = self.operation.base
         if pinned is None:
             yield None
             return
-        path = self._operation.at(pinned.name)
+        path = self.operation.at(pinned.name)
         with _opened(self._store, path) as (source, remote):
             base = ParquetBatches(source, path, self._texts, remote=remote)
             name = parse_base_name(pinned.name)
@@ -67,8 +67,8 @@ class PinnedSlice:
             yield base
 
     def _check_sizes(self) -> None:
-        pinned = [*self._operation.logs, *([self._operation.base] if self._operation.base else [])]
-        paths = [self._operation.at(file.name) for file in pinned]
+        pinned = [*self.operation.logs, *([self.operation.base] if self.operation.base else [])]
+        paths = [self.operation.at(file.name) for file in pinned]
         for path, file, found in zip(paths, pinned, Workers(_PARALLEL).map(self._store.size, paths), strict=True):
             if found is None:
                 raise MissingFileError(
@@ -85,11 +85,11 @@ class PinnedSlice:
     def _read_small(self) -> dict[str, pa.Buffer]:
         small: list[PinnedFile] = []
         total = 0
-        for log in self._operation.logs:
+        for log in self.operation.logs:
             if log.size <= _SMALL_BYTES and total + log.size <= _KEPT_BYTES:
                 small.append(log)
                 total += log.size
-        paths = [self._operation.at(log.name) for log in small]
+        paths = [self.operation.at(log.name) for log in small]
         return dict(zip(paths, Workers(_PARALLEL).map(self._get, paths), strict=True))
 
     def _get(self, path: str) -> pa.Buffer:
@@ -100,7 +100,7 @@ class PinnedSlice:
 
     def _blocks(self, log: PinnedFile) -> list[PinnedBlock]:
         """The blocks that count: those of the file's own instant (a pinned log is committed)."""
-        path = self._operation.at(log.name)
+        path = self.operation.at(log.name)
         name = parse_log_name(log.name)
         if name is None:
             raise damaged(path, "its name is not a log file's")
@@ -176,11 +176,11 @@ class PinnedBlock:
             block = cast(RowsBlock, self._loaded())
             yield reader.of_rows(block.read(reader.names(block.column_names, block.where)), block.path)
 
-    def rows(self, target: pa.Schema) -> Iterator[pa.Table]:
+    def rows(self, target: pa.Schema, *, dictionaries: bool = True) -> Iterator[pa.Table]:
         """The rows as ``target`` has them, in batches; see ``ParquetBatches.batches``. Nothing for a block of deletes."""
         if self._is_parquet:
             with self._batches() as rows:
-                yield from rows.batches(target)
+                yield from rows.batches(target, dictionaries=dictionaries)
         elif isinstance(self.block, RowsBlock):
             block = cast(RowsBlock, self._loaded())
             table = conform(block.read(target.names), target, block.path)

@@ -37,9 +37,9 @@ class Counts:
     log_rows: int
     log_blocks: int
 
-    def compacted(self, operation: Operation, file: DataFile) -> OperationResult:
+    def compacted(self, operation: Operation, file: DataFile, log: DataFile | None = None) -> OperationResult:
         """The finished operation."""
-        return OperationResult(operation, file, **asdict(self))
+        return OperationResult(operation, file, **asdict(self), log=log)
 
     def footer(self, operation: Operation) -> dict[str, str]:
         """The footer keys of the file."""
@@ -60,9 +60,9 @@ def stored_output(store: Store, operation: Operation) -> OperationResult | None:
             inputs = stored.pop("inputs")
             counts = Counts(**stored)
         except (*PARQUET_ERRORS, ValueError, KeyError, TypeError) as error:
-            raise _taken(path, f"it is not the output of a compaction ({error!r})") from error
+            raise taken(path, f"it is not the output of a compaction ({error!r})") from error
         if inputs != _digest(operation) or counts.rows != rows:
-            raise _taken(path, "it is the output of another operation")
+            raise taken(path, "it is the output of another operation")
         return counts
 
     found = stored_file(store, path, read)
@@ -91,12 +91,24 @@ def stored_file(store: Store, path: str, read: Callable[[pa.NativeFile], _Conten
         return None
     with store.open_input(path) as source:
         content = read(source)
-        digest, size = hashlib.sha256(), 0
         source.seek(0)
-        while piece := source.read(_READ_BYTES):
-            digest.update(piece)
-            size += len(piece)
-    return StoredFile(content, size, digest.hexdigest())
+        return StoredFile(content, *_digest_of(source))
+
+
+def digest_of(store: Store, path: str) -> tuple[int, str] | None:
+    """Size and SHA-256 of a stored file, which is read once; None when it is not there."""
+    if store.size(path) is None:
+        return None
+    with store.open_input(path) as source:
+        return _digest_of(source)
+
+
+def _digest_of(source: pa.NativeFile) -> tuple[int, str]:
+    digest, size = hashlib.sha256(), 0
+    while piece := source.read(_READ_BYTES):
+        digest.update(piece)
+        size += len(piece)
+    return size, digest.hexdigest()
 
 
 def footer_value(source: pa.NativeFile, path: str, key: str) -> tuple[str, int]:
@@ -109,7 +121,8 @@ def footer_value(source: pa.NativeFile, path: str, key: str) -> tuple[str, int]:
     return (parquet.metadata.metadata or {})[key.encode()].decode(), rows
 
 
-def _taken(path: str, how: str) -> CorruptFileError:
+def taken(path: str, how: str) -> CorruptFileError:
+    """The error of a name that holds something else. ``how``: what is wrong with it."""
     return CorruptFileError(
         f"{path} is taken, and {how}",
         fix="Another program wrote that name, or the file is damaged. Move it away; the operation is then repeated.",

@@ -33,6 +33,7 @@ _KEPT_KEY_BYTES = 64 * 1024 * 1024
 @dataclass(frozen=True, slots=True)
 class Survivors:
     """Rows of a slice for its new base file. ``keep``: bool[base rows]; ``alive``: bool[entries] for each block.
+    ``deleting``: the same, of deletes that no log entry beats.
 
     The counts are those of ``OperationResult``. ``read``: columns of the base file that were read already, whole; None when they
     are too large to keep.
@@ -41,6 +42,7 @@ class Survivors:
     keep: Mask
     read: pa.Table | None
     alive: Sequence[Mask]
+    deleting: Sequence[Mask]
     inserts: int
     updates: int
     deletes: int
@@ -71,6 +73,7 @@ class _Search:
         self._keep: Mask = np.ones(base.rows if base is not None else 0, dtype=bool)
         self._counts: list[int] = []
         self._alive: Mask = np.zeros(0, dtype=bool)
+        self._deleting: Mask = np.zeros(0, dtype=bool)
         self._updates = 0
         self._deletes = 0
         self._read: list[pa.Table] | None = None
@@ -81,11 +84,13 @@ class _Search:
             shares *= 2
         for share in range(1, shares):
             self._search(share, shares)
-        alive = np.split(self._alive, np.cumsum(self._counts)[:-1]) if self._counts else []
+        alive, deleting = (
+            np.split(mask, np.cumsum(self._counts)[:-1]) if self._counts else [] for mask in (self._alive, self._deleting)
+        )
         rows = sum(count for count, block in zip(self._counts, self._blocks, strict=True) if block.has_rows)
         shown = int(self._alive.sum())
         read = pa.concat_tables(self._read) if self._read else None
-        return Survivors(self._keep, read, alive, shown - self._updates, self._updates, self._deletes, rows)
+        return Survivors(self._keep, read, alive, deleting, shown - self._updates, self._updates, self._deletes, rows)
 
     def _search(self, share: int, shares: int) -> bool:
         """False when the keys of the first share are so long that more shares are needed."""
@@ -109,6 +114,7 @@ class _Search:
                 beating[outcome.beating] = True
                 self._beat()
         self._alive[at[~winners.deletes & ~beaten]] = True
+        self._deleting[at[winners.deletes]] = True
         self._updates += int((beating & ~winners.deletes).sum())
         self._deletes += int((beating & winners.deletes).sum())
         return True
@@ -136,7 +142,7 @@ class _Search:
             self._beat()
         if share == 0:
             self._counts = counts
-            self._alive = np.zeros(start, dtype=bool)
+            self._alive, self._deleting = np.zeros(start, dtype=bool), np.zeros(start, dtype=bool)
         return self._reader.concatenate(found), np.concatenate(positions) if shares > 1 else None
 
     def _base_keys(self, base: ParquetBatches, *, alone: bool) -> Iterator[tuple[Array, Array | None, int]]:

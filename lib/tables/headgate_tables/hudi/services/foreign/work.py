@@ -158,7 +158,8 @@ def _has_inputs(state: LogState, plan: str, listed: ListedTable) -> bool:
 
 def plan_outputs(state: LogState, plans: Collection[str]) -> dict[str, list[str]]:
     """The fixed names that compactors of ours may give, or have given, the outputs of these plans, by plan."""
-    return {time: [Operation.decode(each).path for each in state.plans[time]] for time in plans if time in state.plans}
+    open_plans = {time: map(Operation.decode, state.plans[time]) for time in plans if time in state.plans}
+    return {time: [path for each in operations for path in each.outputs] for time, operations in open_plans.items()}
 
 
 def data_files_of(listed: ListedTable, instants: Collection[str]) -> list[str]:

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from headgate_tables.face.operation import Operation, PinnedFile
 from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi.base_file import WRITE_TOKEN
-from headgate_tables.hudi.log.names import base_name
+from headgate_tables.hudi.log.names import base_name, log_name
 from headgate_tables.hudi.services.planning.urgency import Rules, Urgency, load_of
 from headgate_tables.hudi.services.stuck import Key
 from headgate_tables.hudi.timeline.instant import NEVER
@@ -72,8 +72,17 @@ def _within(slices: Sequence[FileSlice], limit: int) -> list[FileSlice]:
     return taken
 
 
-def operation_of(part: FileSlice, instant: str) -> Operation:
-    """The slice as a plan of ``instant`` pins it; "" when the instant is not known yet.
+def may_be_minor(part: FileSlice, settings: TableSettings) -> bool:
+    """Whether the logs are small enough beside the base file to be merged without it.
+
+    At most half of ``headgate.compaction.log.bytes``: a larger merged log would soon make its slice due by its bytes alone.
+    """
+    limit = min(settings.compaction_minor_fraction * part.base_size, settings.compaction_log_bytes / 2)
+    return part.base is not None and 0 < part.log_bytes <= limit
+
+
+def operation_of(part: FileSlice, instant: str, *, minor: bool = False) -> Operation:
+    """The slice as a plan of ``instant`` pins it; "" when the instant is not known yet. ``minor``: see ``Operation``.
 
     Raises ValueError for a log that completed after the instant: readers will put it on the new slice, so merging it here
     would count it twice. The view and the instant come from one moment, so there is none (rule TM2).
@@ -83,4 +92,5 @@ def operation_of(part: FileSlice, instant: str) -> Operation:
         raise ValueError(f"the slice of {part.file_id} is newer than its plan {instant}: {late or part.base}")
     logs = tuple(PinnedFile(log.name, log.size) for log in part.logs)
     base = PinnedFile(part.base, part.base_size) if part.base else None
-    return Operation(part.partition, part.file_id, base, logs, base_name(part.file_id, WRITE_TOKEN, instant))
+    merged_log = log_name(part.file_id, instant, 1, WRITE_TOKEN) if minor else ""
+    return Operation(part.partition, part.file_id, base, logs, base_name(part.file_id, WRITE_TOKEN, instant), merged_log)

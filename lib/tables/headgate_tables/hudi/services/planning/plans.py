@@ -5,9 +5,10 @@ from collections.abc import Collection, Mapping, Sequence
 from headgate_tables.commitlog.records import StuckRecord, encode_derived
 from headgate_tables.errors import TransactionError
 from headgate_tables.face.operation import Operation, OperationResult, Plan
+from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi.aged_files import AgedFiles, is_aged, leave_aged
-from headgate_tables.hudi.decisions.plans import PlanCancelled, PlanDone, PlanMade
-from headgate_tables.hudi.services.planning.choose import choose_slices, operation_of
+from headgate_tables.hudi.decisions.plans import MinorPlanMade, PlanCancelled, PlanDone, PlanMade
+from headgate_tables.hudi.services.planning.choose import choose_slices, may_be_minor, operation_of
 from headgate_tables.hudi.services.planning.urgency import overdue_since
 from headgate_tables.hudi.services.stuck import Key, after_plan
 from headgate_tables.hudi.services.table_context import TableContext
@@ -61,23 +62,37 @@ def plan_compaction(table: TableContext, *, forced: bool = False, also: Collecti
     """
     table.check()
     slices = choose(table, forced=forced, also=also)
-    if not slices:
-        return None
+    return plan_slices(table, slices, minor=not forced) if slices else None
+
+
+def waits_for_commits(table: TableContext, slices: Sequence[FileSlice]) -> bool:
+    """Whether some of these may have a minor compaction as soon as no transaction is open."""
+    return bool(table.log.open_instants) and any(may_be_minor(each, table.settings) for each in slices)
+
+
+def plan_slices(table: TableContext, slices: Sequence[FileSlice], *, minor: bool) -> Plan:
+    """Wins a PLAN slot for these, which ``choose`` has just found. ``minor``: where that may be, and no transaction is open.
+
+    A transaction that is open has an instant before the plan's, so its rows would count as older than those of a merged log (rule
+    DE5).
+    """
+    settings = table.settings if minor and not table.log.open_instants else None
 
     def body(time: str) -> PlanMade:
-        plan = Plan(time, operations_of(slices, time))
+        plan = Plan(time, operations_of(slices, time, settings))
         requested = Instant(time, "compaction", State.REQUESTED).path
         operations = [each.encode() for each in plan.operations]
         publish = encode_derived([(requested, encode_plan(plan))])
-        return PlanMade(instant=time, operations=operations, publish=publish)
+        kind = MinorPlanMade if any(each.merged_log for each in plan.operations) else PlanMade
+        return kind(instant=time, operations=operations, publish=publish)
 
     instant = table.log.decide(body)
     return table.plans[instant]
 
 
-def operations_of(slices: Sequence[FileSlice], instant: str) -> tuple[Operation, ...]:
-    """The operations of these slices, in the same order."""
-    return tuple(operation_of(each, instant) for each in slices)
+def operations_of(slices: Sequence[FileSlice], instant: str, settings: TableSettings | None = None) -> tuple[Operation, ...]:
+    """The operations of these slices, in the same order. ``settings``: which may be minor ones; None: none may."""
+    return tuple(operation_of(each, instant, minor=settings is not None and may_be_minor(each, settings)) for each in slices)
 
 
 def finish_plan(table: TableContext, instant: str, finished: Sequence[OperationResult], dropped: Mapping[Operation, str]) -> str:
@@ -116,8 +131,8 @@ def finish_plan(table: TableContext, instant: str, finished: Sequence[OperationR
         return PlanDone(
             instant=instant,
             completion=time,
-            files=[each.file for each in finished],
-            names=[each.path for each in dropped],
+            files=[file for each in finished for file in each.files],
+            names=[*(path for each in dropped for path in each.outputs), *(path for each in finished for path in each.left_out)],
             publish=encode_derived(derived),
             stuck=stuck,
             freed=freed,
@@ -126,7 +141,8 @@ def finish_plan(table: TableContext, instant: str, finished: Sequence[OperationR
     completion = table.log.decide(body)
     names: dict[str, dict[str, int]] = {}
     for each in finished:
-        names.setdefault(each.operation.partition, {})[each.operation.output] = each.file.size
+        sizes = names.setdefault(each.operation.partition, {})
+        sizes.update((file.path.rpartition("/")[2], file.size) for file in each.files)
     table.snapshots.add_completed(instant, completion, names, "commit")
     drop_staged(table.store, table.log, instant)
     return completion
@@ -169,4 +185,7 @@ def _leave_aged(table: TableContext, compacted: Sequence[Operation]) -> None:
 def plan_names(plan: Plan) -> list[str]:
     """Every file that a plan and its operations may have left, data first (rule T7)."""
     states = (State.INFLIGHT, State.REQUESTED)
-    return [*(each.path for each in plan.operations), *(Instant(plan.instant, "compaction", state).path for state in states)]
+    return [
+        *(path for each in plan.operations for path in each.outputs),
+        *(Instant(plan.instant, "compaction", state).path for state in states),
+    ]

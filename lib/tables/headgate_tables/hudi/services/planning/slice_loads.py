@@ -66,9 +66,16 @@ class SliceLoad:
         oldest = min(self.planned.oldest, self.logs.oldest) if self.planned else self.logs.oldest
         return oldest if self.files and straddles(oldest, self.base_instant) else ""
 
-    def compacted(self, instant: str, size: int) -> None:
-        """Notes that the plan of ``instant`` is done: its logs are in the new base file, newer ones lie on it."""
+    def compacted(self, instant: str, size: int, log_size: int) -> None:
+        """Notes that the plan of ``instant`` is done: its logs are in the new base file, newer ones lie on it. ``log_size``: of
+        the log file that a minor compaction made, 0 after another; it is older than those (rule DE5).
+        """
         self.base_instant, self.base_size, self.planned = instant, size, None
+        if log_size:
+            merged = LogLoad()
+            merged.add(instant, log_size)
+            merged.merge(self.logs)
+            self.logs = merged
 
     def given_up(self) -> None:
         """Notes that the plan was cancelled, or dropped its operation on this slice."""
