@@ -9,8 +9,8 @@ SECTIONS = {
     "each in a warm process, by us also in a new one, and only read and written again by pyarrow: CPU of all\n"
     "threads. hudi-rs reads both outputs, which must equal what was written",
     "memory": "one slice of 1 GB and a small one, each in a process of its own: the most resident memory of the whole process",
-    "written": "200 commits with 30 % updates, compacted as it goes with default settings: bytes of all log and base files that\n"
-    "were created, per log byte",
+    "written": "200 commits with 30 % updates, compacted as it goes with default settings, and with minor compactions: bytes of\n"
+    "all log and base files that were created, per log byte",
     "ingest": "the cluster takes 24 M rows, 30 % updates, into 8 x 8 buckets, with and without a compactor: rows per CPU-second\n"
     "of all processes, until every compaction that was planned has ended",
     "freshness": "the same cluster at steady rates, with and without a compactor: seconds from send to queryable",

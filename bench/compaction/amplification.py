@@ -23,14 +23,17 @@ LAG = 2
 """Commits between a plan and its end: compactors work while rows come in."""
 
 
-def run(folder: str, feed: str, oracle: str, commits: int, loaded: int) -> dict[str, object]:
+def run(folder: str, feed: str, oracle: str, commits: int, loaded: int, minor: str = "0") -> dict[str, object]:
     """``loaded``: rows of the feed that lie in base files before the first commit; the others are spread over ``commits``.
+    ``minor``: the value of the setting for minor compactions.
 
-    Bytes without what was there before: ``logs``, ``bases``, ``all`` with the timeline and commit log, ``arrow`` as handed in.
+    Bytes without what was there before: ``logs`` of commits, ``rewritten`` by compactions, ``all`` with the timeline and commit
+    log, ``arrow`` as handed in.
     ``most_logs``: log files of a slice at any commit; ``plans``; ``cpu`` seconds of everything, and those of merges.
     """
     rows = pa.ipc.open_file(pa.memory_map(feed)).read_all()
     table = hudi.create_table(f"file://{folder}", EVENTS_SCHEMA, record_key="event_id", ordering="version", buckets=BUCKETS)
+    table.configure({"headgate.compaction.minor.fraction": minor})
     if loaded:
         table.upsert(rows.slice(0, loaded))
         table.compact()
@@ -48,8 +51,8 @@ def run(folder: str, feed: str, oracle: str, commits: int, loaded: int) -> dict[
         raise AssertionError(f"the table is not what was sent: {wrong}")
     logs, bases = (after - earlier for after, earlier in zip(data_bytes(Path(folder)), before, strict=True))
     return {
-        "logs": logs,
-        "bases": bases,
+        "logs": logs - work.merged_logs,
+        "rewritten": bases + work.merged_logs,
         "all": folder_bytes(Path(folder)) - all_before,
         "arrow": rows.slice(loaded).nbytes,
         "most_logs": work.most_logs,
@@ -66,7 +69,7 @@ class _Work:
     def __init__(self, table: hudi.Table) -> None:
         self._table = table
         self._waiting: deque[tuple[int, Plan]] = deque()
-        self.most_logs = self.plans = 0
+        self.most_logs = self.plans = self.merged_logs = 0
         self.cpu = 0.0
 
     def after_commit(self, number: int) -> None:
@@ -100,4 +103,5 @@ class _Work:
             for each in plan.operations
         ]
         self.cpu += (Moment.now() - begin).cpu
+        self.merged_logs += sum(each.log.size for each in finished if each.log is not None)
         self._table.finish_plan(plan.instant, finished)

@@ -123,13 +123,14 @@ def _rewritten(folder: Path) -> float:
 
 
 def data_bytes(folder: Path) -> tuple[int, int]:
-    """Of all log files and of all base files that lie there, old ones too."""
-    files = list(_data_files(folder))
+    """Of all log files and of all base files that lie there, old ones too. One with several names counts once."""
+    files = {inode: (name, size) for name, size, inode in _data_files(folder)}.values()
     bases = sum(size for name, size in files if name.endswith(".parquet"))
     return sum(size for _, size in files) - bases, bases
 
 
-def _data_files(folder: Path) -> Iterator[tuple[str, int]]:
+def _data_files(folder: Path) -> Iterator[tuple[str, int, int]]:
     for file in folder.rglob("*"):
         if ".hoodie" not in file.parts and (".log." in file.name or file.suffix == ".parquet"):
-            yield file.name, file.stat().st_size
+            found = file.stat()
+            yield file.name, found.st_size, found.st_ino
