@@ -366,3 +366,24 @@ def test_a_slice_whose_minor_compaction_is_archived_is_read_by_all(due: hudi.Tab
     due.archive()
     assert planned.instant not in {commit.instant for commit in due.commits()}
     assert notes(due) == SHOWN | {"y": "5"}
+
+
+@pytest.mark.parametrize("lost", ["output", "merged_log"])
+def test_w6_no_compaction_goes_on_without_a_file_that_a_minor_one_left(due: hudi.Table, lost: str) -> None:
+    """Also when no slot names it any more, and an owner after that one lists the table."""
+    operation = only_minor(compact(due))
+    file = tmp_path_of(due) / getattr(operation, lost)
+    due.upsert(rows(("f", 11, "newest")))
+    log = due._opened.log
+    assert log is not None
+    log.fold()
+    due.close()
+    content = file.read_bytes()
+    file.unlink()
+    with hudi.open_table(due.url) as again:
+        [why] = again.compact().dropped.values()
+        assert f"{file.name} is pinned by a compaction, but not there" in why
+        file.write_bytes(content)
+        again.compact()
+        assert again.stuck == []
+        assert notes(again) == {**SHOWN, "e": "new", "f": "newest"}
