@@ -12,6 +12,9 @@ from headgate_tables import hudi
 from headgate_tables.errors import StoreDeniedError, StoreUnavailableError
 from headgate_tables.hudi.services.compaction import pinned_slice
 from support.faulty_proxy import Fault, FaultyProxy, faulty_proxy
+from support.minor import SETTINGS as MINOR
+from support.minor import compact as minor_compact
+from support.minor import only_minor
 from support.s3 import S3Endpoint, real_s3
 from support.tables import SCHEMA, by_hudi_rs, keys, rows
 
@@ -73,6 +76,16 @@ def test_a_slice_on_s3_is_compacted(place: Place, small: int, monkeypatch: pytes
     assert (done.rows, done.inserts, done.updates, done.deletes) == (6, 1, 1, 1)
     assert place.notes() == WANTED
     assert len(place.base_files()) == 2
+
+
+def test_a_minor_compaction_has_the_store_copy_the_base_file(place: Place) -> None:
+    table = place.open()
+    table.configure({**MINOR, "hoodie.compact.inline.max.delta.commits": "2"})
+    operation = only_minor(minor_compact(table))
+    assert place.notes() == WANTED
+    assert operation.base is not None
+    stored = [table._store.get(path).to_pybytes() for path in (operation.at(operation.base.name), operation.path)]
+    assert stored[0] == stored[1]
 
 
 def test_a_base_file_is_created_where_only_the_environment_says_how_to_reach_s3(
