@@ -173,6 +173,13 @@ FORMS: dict[str, tuple["pa.Array[Any]", list[str]]] = {
         pa.array([[('"', dt.date(1970, 1, 1)), ("b", None)], [], None], pa.map_(pa.string(), pa.date32())),
         [r'{"\"":"1970-01-01","b":null}', "{}", "null"],
     ),
+    "map with a null list of a fixed size": (
+        pa.array(
+            [[("a", {"f": ["x", "y"]}), ("b", {"f": None})], None],
+            pa.map_(pa.string(), pa.struct([("f", pa.list_(pa.field("item", pa.string(), nullable=False), 2))])),
+        ),
+        ['{"a":{"f":["x","y"]},"b":{"f":null}}', "null"],
+    ),
     "dictionary": (pa.array(["a", None, "a"]).dictionary_encode(), ['"a"', "null", '"a"']),
     "dictionary of numbers": (pa.array([1.0, None]).dictionary_encode(), ["1.0", "null"]),
     "dictionary with a null": (pa.DictionaryArray.from_arrays(pa.array([0, 1]), pa.array(["a", None])), ['"a"', "null"]),

@@ -3,6 +3,7 @@
 import functools
 import json
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pyarrow as pa
 
@@ -94,13 +95,21 @@ def _nested(column: Array) -> Array:
     if isinstance(column, pa.StructArray):
         members = [column.field(position) for position in range(kind.num_fields)]
         return _objects([kind.field(position).name for position in range(kind.num_fields)], members, len(column), end="}")
-    if isinstance(kind, pa.MapType):
-        entries = pc.cast(column, pa.list_(pa.struct([kind.key_field, kind.item_field])))
+    if isinstance(column, pa.MapArray):
+        entries = _entries(column)
         keys, values = pc.list_flatten(entries).flatten()
         pairs = _join(_values(keys), _text(":"), _values(values), nulls="replace")
         return _grouped("{", pairs, "}", pc.list_value_length(entries))
     items = pc.fill_null(_values(pc.list_flatten(column)), "null")
     return _grouped("[", items, "]", pc.list_value_length(column))
+
+
+def _entries(column: "pa.MapArray[Any, Any]") -> Array:
+    """As lists of structs. Arrow's cast refuses the nulls that a null list of a fixed size has below it."""
+    pairs = pa.StructArray.from_arrays([column.keys, column.items], names=["key", "value"])
+    buffers = column.buffers()[:2]
+    made: Array = pa.Array.from_buffers(pa.list_(pairs.type), len(column), buffers, offset=column.offset, children=[pairs])
+    return made
 
 
 def _grouped(opening: str, items: Array, closing: str, lengths: Array) -> Array:
