@@ -87,11 +87,14 @@ names = texts | st.text('a"\\\n\x1f', max_size=3)
 
 @st.composite
 def batches(draw: Any) -> tuple[pa.RecordBatch, list[dict[str, Any]]]:
-    """A stretch of more rows, and the values that it was made of."""
+    """A stretch of more rows of a table, and the values that it was made of."""
     columns = draw(st.dictionaries(names, st.tuples(kinds, st.booleans()), min_size=1, max_size=4))
     count = draw(st.integers(1, 6))
-    values = {name: [draw(maybe(kind.values, nullable)) for _ in range(count)] for name, (kind, nullable) in columns.items()}
-    arrays = [pa.array(values[name], kind.given) for name, (kind, _) in columns.items()]
+    values = {
+        name: [kind.stored_value(draw(maybe(kind.values, nullable))) for _ in range(count)]
+        for name, (kind, nullable) in columns.items()
+    }
+    arrays = [pa.array(values[name], kind.stored) for name, (kind, _) in columns.items()]
     first = draw(st.integers(0, count))
     length = draw(st.integers(0, count - first))
     rows = [{name: values[name][row] for name in columns} for row in range(first, first + length)]
@@ -182,6 +185,14 @@ FORMS: dict[str, tuple["pa.Array[Any]", list[str]]] = {
     ),
     "dictionary": (pa.array(["a", None, "a"]).dictionary_encode(), ['"a"', "null", '"a"']),
     "dictionary of numbers": (pa.array([1.0, None]).dictionary_encode(), ["1.0", "null"]),
+    "empty dictionary": (
+        pa.StructArray.from_arrays(
+            [pa.DictionaryArray.from_arrays(pa.array([0, 0], pa.int32()), pa.array([], pa.string()), safe=False)],
+            names=["d"],
+            mask=pa.array([True, True]),
+        ),
+        ["null", "null"],
+    ),
     "dictionary with a null": (pa.DictionaryArray.from_arrays(pa.array([0, 1]), pa.array(["a", None])), ['"a"', "null"]),
     "nothing": (pa.nulls(1), ["null"]),
 }

@@ -62,7 +62,8 @@ def _quotes(kind: pa.DataType) -> tuple[str, str]:
 def _unquoted(column: Array) -> Array:
     kind, made = column.type, column
     if isinstance(column, pa.DictionaryArray):
-        made = pc.take(_unquoted(column.dictionary), column.indices)
+        # Below a null struct the indices of an empty dictionary may be any.
+        made = pc.take(_unquoted(column.dictionary), column.indices) if len(column.dictionary) else pa.nulls(len(column), _TEXT)
     elif pa.types.is_nested(kind):
         made = _where_valid(_nested(column), column)
     elif pa.types.is_floating(kind):
