@@ -39,9 +39,18 @@ def state_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def spark(state_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def engine(state_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     del state_home  # before Spark starts, whose tasks have its environment
     session = start(tmp_path_factory.mktemp("spark"))
     register(session)
     yield session
     session.stop()
+
+
+@pytest.fixture
+def spark(engine: Any) -> Iterator[Any]:
+    """Without the views of tests before it: all have one session, as Spark plans ``rdd`` with the settings of the first one."""
+    yield engine
+    for each in engine.catalog.listTables():
+        if each.isTemporary:
+            engine.catalog.dropTempView(each.name)

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
+from hypothesis.internal.conjecture import providers
 
 from support.kinds import BOOLEAN, DATES, INTEGERS, STRINGS, Kind, key_kinds, kinds, maybe, ordering_kinds, plain
 
@@ -24,6 +25,9 @@ _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_to
 settings.register_profile("ci", deadline=None, derandomize=True, database=None, print_blob=True, suppress_health_check=_SLOW)
 settings.register_profile("long", deadline=None, print_blob=True, suppress_health_check=_SLOW)
 LONG = os.environ.get("HEADGATE_HYPOTHESIS", "") == "long"
+if not LONG:
+    # Hypothesis also draws constants of this project's modules: those that happen to be loaded, so examples would not stay the same.
+    vars(providers)["is_local_module_file"] = lambda _path: False
 
 
 def effort(examples: int, steps: int = 10) -> settings:
