@@ -76,7 +76,7 @@ async def serve(
         for each in {server.grpc, server.cluster}:
             add_TableServiceServicer_to_server(tables, each)
             add_MaintenanceServiceServicer_to_server(maintenance, each)
-        add_CoordinationServiceServicer_to_server(_coordination(state, settings, world), server.cluster)
+        add_CoordinationServiceServicer_to_server(_coordination(state, settings, world, server), server.cluster)
         compaction = CompactionService(state.compactors, world.clock, timeout_s=settings.compactor_timeout)
         add_CompactionServiceServicer_to_server(compaction, server.cluster)
         bound = await server.start()
@@ -105,10 +105,11 @@ async def serve(
             await leases.close()
 
 
-def _coordination(state: CoordinatorState, settings: CoordinatorSettings, world: World) -> CoordinationService:
+def _coordination(state: CoordinatorState, settings: CoordinatorSettings, world: World, server: Server) -> CoordinationService:
     return CoordinationService(
         state.writers,
         state.coordinator_addresses,
+        server.requests.of_method("/headgate.cluster.v1.CoordinationService/Control"),
         world.clock,
         writer_timeout_s=settings.writer_timeout,
         heartbeat_s=settings.heartbeat_interval,

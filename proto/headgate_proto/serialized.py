@@ -52,6 +52,13 @@ def requests_of(pieces: Pieces, part_number: int) -> Iterator[bytes]:
         yield b"".join(inside(part_number, part))
 
 
+def parts_of(message: Message) -> Iterator[Part]:
+    """The parts of a message, in order: for messages without rows, which are seldom too large for one piece."""
+    whole = message.SerializeToString()
+    for at in range(0, len(whole), PART_BYTES):
+        yield Part(content=whole[at : at + PART_BYTES], request_bytes=0 if at else len(whole))
+
+
 def stream_of_requests(
     channel: "aio.Channel", service: ServiceDescriptor, method: str, answer: type[_Answer]
 ) -> "aio.StreamStreamMultiCallable[bytes, _Answer]":

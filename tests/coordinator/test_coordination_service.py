@@ -9,9 +9,13 @@ import grpc
 import pytest
 
 from headgate_coordinator.streams import writers as sessions
+from headgate_proto.api.v1 import errors_pb2
 from headgate_proto.api.v1 import tables_pb2 as api
+from headgate_proto.api.v1.parts_pb2 import Part
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_proto.cluster.v1.coordination_pb2_grpc import CoordinationServiceStub
+from headgate_proto.serialized import PART_BYTES, parts_of
+from headgate_runtime.errors import from_call
 from support.running_coordinator import running_coordinator
 from support.scripted_writer import scripted_writer
 from support.tables import SCHEMA, rows
@@ -224,6 +228,30 @@ async def _ask(call: Any, report: wire.TableReport) -> None:
     with contextlib.suppress(asyncio.InvalidStateError, asyncio.CancelledError, grpc.aio.AioRpcError):
         while True:
             await call.write(wire.ControlRequest(table=report))
+
+
+async def test_a_message_in_parts_is_taken_as_one(tmp_path: Path, redis: str) -> None:
+    report = wire.TableReport(table="not here", open=wire.OpenRequest(request=7, channel="c" * (2 * PART_BYTES)))
+    async with running_coordinator(tmp_path, redis) as coordinator, grpc.aio.insecure_channel(coordinator.address) as channel:
+        call = CoordinationServiceStub(channel).Control()
+        await call.write(wire.ControlRequest(hello=wire.Hello(process="p", address="w:1")))
+        parts = [wire.ControlRequest(part=part) for part in parts_of(wire.ControlRequest(table=report))]
+        assert len(parts) == 3
+        for each in parts:
+            await call.write(each)
+        assert (await call.read()).WhichOneof("message") == "welcome"
+        assert (await call.read()).table.open_refused.request == 7
+
+
+async def test_a_message_that_says_it_is_larger_than_any_report_ends_the_stream_unread(tmp_path: Path, redis: str) -> None:
+    async with running_coordinator(tmp_path, redis) as coordinator, grpc.aio.insecure_channel(coordinator.address) as channel:
+        call = CoordinationServiceStub(channel).Control()
+        await call.write(wire.ControlRequest(hello=wire.Hello(process="p", address="w:1")))
+        await call.read()
+        await call.write(wire.ControlRequest(part=Part(content=b"x", request_bytes=(64 << 20) + 1)))
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await call.read()
+        assert from_call(refused.value).code == errors_pb2.CODE_TOO_LARGE
 
 
 async def test_members_are_all_living_coordinators(tmp_path: Path, redis: str) -> None:

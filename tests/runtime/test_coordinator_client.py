@@ -38,6 +38,7 @@ class Handler:
         self.received: asyncio.Queue[str] = asyncio.Queue()
         self.ended: asyncio.Queue[Stream] = asyncio.Queue()
         self.load = 0
+        self.pieces = 1
         self.sent_kinds: list[str] = []
         self.on_unknown: Callable[[], object] = lambda: None
 
@@ -52,6 +53,9 @@ class Handler:
 
     def heartbeat(self, stream: Stream) -> wire.ControlRequest:
         return wire.ControlRequest(heartbeat=wire.Heartbeat(loads=[wire.Load(table="t", uncommitted_bytes=self.load)]))
+
+    def pieces_of(self, message: wire.ControlRequest) -> list[wire.ControlRequest]:
+        return [message] * self.pieces
 
     def receive(self, stream: Stream, message: wire.ControlResponse) -> None:
         kind = message.WhichOneof("message")

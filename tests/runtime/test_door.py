@@ -10,12 +10,12 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from headgate_proto.api.v1 import errors_pb2, ingest_pb2_grpc, maintenance_pb2, maintenance_pb2_grpc, tables_pb2, tables_pb2_grpc
 from headgate_runtime.errors import from_call
-from headgate_runtime.limits import MAX_MESSAGE_BYTES, WINDOW_BYTES, DoorLimits
+from headgate_runtime.limits import RECEIVED_BYTES, WINDOW_BYTES, DoorLimits
 from support.door import bearing, describe, failing, serving
 from support.processes import READY_S
 from support.raw_http2 import RawConnection, RawStream, message_start
 
-LARGE = MAX_MESSAGE_BYTES - 64
+LARGE = RECEIVED_BYTES - 64
 DESCRIBE = "/headgate.api.v1.TableService/DescribeTable"
 CHECK = "/grpc.health.v1.Health/Check"
 
@@ -47,7 +47,7 @@ async def test_all_kinds_of_methods_answer_behind_the_door(tmp_path: Path) -> No
 
 async def test_who_holds_the_memory_for_requests_keeps_nobody_else_waiting(tmp_path: Path) -> None:
     """Two requests of alice are read, half of the budget; her others wait unread. Bob's is served meanwhile."""
-    limits = DoorLimits(read_bytes=4 * MAX_MESSAGE_BYTES, read_seconds=3_600)
+    limits = DoorLimits(read_bytes=4 * RECEIVED_BYTES, read_seconds=3_600)
     async with serving(tmp_path, limits) as served, served.raw() as connection, served.client() as channel:
         calls = begin_large(connection, DESCRIBE, "alice", 12)
         async with asyncio.TaskGroup() as tasks:
@@ -67,7 +67,7 @@ async def test_who_holds_the_memory_for_requests_keeps_nobody_else_waiting(tmp_p
 
 
 async def test_a_request_that_arrives_too_slowly_is_given_up_and_one_that_waits_too_long_for_it(tmp_path: Path) -> None:
-    limits = DoorLimits(read_bytes=2 * MAX_MESSAGE_BYTES, read_seconds=0.2)
+    limits = DoorLimits(read_bytes=2 * RECEIVED_BYTES, read_seconds=0.2)
     async with serving(tmp_path, limits) as served, served.raw() as connection:
         calls = begin_large(connection, DESCRIBE, "alice", 8)
         await asyncio.wait_for(asyncio.gather(*(call.ended.wait() for call in calls)), READY_S)
@@ -75,7 +75,7 @@ async def test_a_request_that_arrives_too_slowly_is_given_up_and_one_that_waits_
 
 async def test_a_slow_or_waiting_caller_learns_that_it_may_try_again(tmp_path: Path) -> None:
     """A client of gRPC's own, whose request never comes: it opens the unary method as a stream."""
-    limits = DoorLimits(read_bytes=MAX_MESSAGE_BYTES, read_seconds=0.2)
+    limits = DoorLimits(read_bytes=RECEIVED_BYTES, read_seconds=0.2)
     async with serving(tmp_path, limits) as served, served.client() as channel:
         calls: list[Any] = [channel.stream_stream(DESCRIBE)(metadata=bearing("alice")) for _ in range(2)]
         for call in calls:
@@ -85,8 +85,8 @@ async def test_a_slow_or_waiting_caller_learns_that_it_may_try_again(tmp_path: P
 
 
 async def test_health_answers_while_strangers_hold_all_its_places(tmp_path: Path) -> None:
-    """Each unfinished check would be 9 MiB; the oldest ends for the newest, which is there at once and so gets through."""
-    limits = DoorLimits(stranger_bytes=2 * MAX_MESSAGE_BYTES, stranger_seconds=3_600)
+    """Each unfinished check would be 1 MiB; the oldest ends for the newest, which is there at once and so gets through."""
+    limits = DoorLimits(stranger_bytes=2 * RECEIVED_BYTES, stranger_seconds=3_600)
     async with serving(tmp_path, limits) as served, served.raw() as connection, served.client() as channel:
         calls = begin_large(connection, CHECK, "", 120)
         await asyncio.wait_for(asyncio.gather(*(call.ended.wait() for call in calls[:-2])), READY_S)

@@ -18,7 +18,7 @@ from headgate_proto.cluster.v1 import coordination_pb2, coordination_pb2_grpc
 from headgate_runtime.channels import connect
 from headgate_runtime.errors import METADATA_KEY, from_call, rpc_error
 from headgate_runtime.grpc_server import Server, principal
-from headgate_runtime.limits import CLIENT_OPTIONS, MAX_MESSAGE_BYTES, DoorLimits, server_options
+from headgate_runtime.limits import CLIENT_OPTIONS, RECEIVED_BYTES, DoorLimits, server_options
 from headgate_runtime.listening import ListenError
 from headgate_runtime.settings import ServiceSettings, load_settings
 from support.access import write_access
@@ -180,19 +180,19 @@ async def test_a_token_says_who_calls_and_without_one_nothing_but_health_answers
 
 @pytest.mark.parametrize("token", ["", "wrong"])
 async def test_of_a_call_without_a_known_token_nothing_is_read(token: str, tokens: list[str]) -> None:
-    """Else the messages that 120 strangers begin and never end would stay in memory: 9 MiB each."""
+    """Else the messages that 120 strangers begin and never end would stay in memory: 1 MiB each."""
     metadata = [("authorization", f"Bearer {token}")] if token else []
     async with serving(*tokens) as (_, address), raw_connection(address) as connection:
         calls = [connection.open_call("/headgate.api.v1.TableService/ListTables", metadata) for _ in range(120)]
         for call in calls:
-            connection.send(call, message_start(MAX_MESSAGE_BYTES - 1))
+            connection.send(call, message_start(RECEIVED_BYTES - 1))
         await asyncio.wait_for(asyncio.gather(*(call.ended.wait() for call in calls)), READY_S)
 
 
 async def test_who_sends_a_large_message_without_a_known_token_gets_the_reason(tokens: list[str]) -> None:
     async with serving(*tokens) as (_, address), connect(address, settings()) as channel:
         with failing(errors_pb2.CODE_UNAUTHENTICATED):
-            request = tables_pb2.CreateTableRequest(schema=bytes(MAX_MESSAGE_BYTES - 64))
+            request = tables_pb2.CreateTableRequest(schema=bytes(RECEIVED_BYTES - 64))
             await tables_pb2_grpc.TableServiceStub(channel).CreateTable(request)
 
 
@@ -262,7 +262,7 @@ async def test_a_message_up_to_the_limit_passes_and_one_above_is_refused_also_wh
         async with grpc.aio.insecure_channel(address, options=options) as channel:
             for compression in (grpc.Compression.NoCompression, grpc.Compression.Gzip):
                 for size, status in ((-64, grpc.StatusCode.OK), (64, grpc.StatusCode.RESOURCE_EXHAUSTED)):
-                    batch = ingest_pb2.Batch(rows=bytes(MAX_MESSAGE_BYTES + size))
+                    batch = ingest_pb2.Batch(rows=bytes(RECEIVED_BYTES + size))
                     request = ingest_pb2.AppendRequest(batch=batch)
                     call = ingest_pb2_grpc.IngestServiceStub(channel).Append(compression=compression)
                     with contextlib.suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):

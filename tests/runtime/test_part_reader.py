@@ -51,7 +51,7 @@ def in_parts(request: Message) -> Iterator[Message]:
 
 
 def reader_of(sender: Sender, budget: ReadBudget | None = None, seconds: float = 3_600) -> PartReader[Message]:
-    return PartReader(sender, RequestReader(HandClock()).of_method(APPEND), budget, "alice", seconds)
+    return PartReader(sender, RequestReader(HandClock()).of_method(APPEND), budget, "alice", seconds=seconds)
 
 
 async def test_requests_whole_and_in_parts_come_as_they_were_sent() -> None:

@@ -47,7 +47,7 @@ class WriterLink:
                 self.left.set()
             case "table":
                 self._reports[message.table.WhichOneof("message") or ""].put_nowait(message.table)
-            case "hello" | None:
+            case "hello" | "part" | None:
                 raise AssertionError("a writer says no such thing behind its hello")
 
     async def report(self, kind: str) -> Any:

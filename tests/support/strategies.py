@@ -26,7 +26,7 @@ settings.register_profile("ci", deadline=None, derandomize=True, database=None, 
 settings.register_profile("long", deadline=None, print_blob=True, suppress_health_check=_SLOW)
 LONG = os.environ.get("HEADGATE_HYPOTHESIS", "") == "long"
 if not LONG:
-    # Hypothesis also draws constants of this project's modules: those that happen to be loaded, so examples would not stay the same.
+    # Hypothesis also draws constants of this project's modules, of those that are loaded: the examples would not stay the same.
     vars(providers)["is_local_module_file"] = lambda _path: False
 
 

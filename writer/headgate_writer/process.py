@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from headgate_proto.api.v1.ingest_pb2_grpc import add_IngestServiceServicer_to_server
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_proto.cluster.v1.exchange_pb2_grpc import add_ExchangeServiceServicer_to_server
-from headgate_proto.serialized import PART_BYTES
 from headgate_runtime.caller_rates import LONGEST_WAIT_S, CallerRates
 from headgate_runtime.coordinator_client import CoordinatorClient
 from headgate_runtime.grpc_server import Server
 from headgate_runtime.lifecycle import announce_ready
-from headgate_runtime.limits import CALL_BYTES, MAX_MESSAGE_BYTES, DoorLimits
+from headgate_runtime.limits import CALL_BYTES, MAX_MESSAGE_BYTES, RECEIVED_BYTES, DoorLimits
 from headgate_runtime.logs import get_logger
 from headgate_runtime.metrics import metrics, served, watch_access
 from headgate_runtime.threads import FailStopThreads
@@ -37,7 +36,6 @@ from headgate_writer.tables import Tables
 
 _log = get_logger()
 
-_PART_ENVELOPE = 4 << 10
 _STRANGER_BYTES = 4 << 20
 _FEWEST_CALLS = 32
 """At any memory limit: a program is expected to have so many channels."""
@@ -152,10 +150,9 @@ def _open_rates(settings: WriterSettings, clock: Clock) -> CallerRates:
 def door_limits(settings: WriterSettings) -> DoorLimits:
     """What calls may take: a quarter of what the process leaves for streams, an eighth for requests that come in parts."""
     rest = settings.memory_limit - PROCESS_BYTES
-    message = PART_BYTES + _PART_ENVELOPE
     return DoorLimits(
-        message_bytes=message,
-        calls=max(_FEWEST_CALLS, rest // 4 // (message + CALL_BYTES)),
+        calls=max(_FEWEST_CALLS, rest // 4 // (RECEIVED_BYTES + CALL_BYTES)),
+        refused=min(DoorLimits().refused, rest // 3 // CALL_BYTES),
         read_bytes=max(4 * MAX_MESSAGE_BYTES, rest // 8),
         stranger_bytes=_STRANGER_BYTES,
     )

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import grpc
 import grpc.aio
@@ -12,21 +12,27 @@ from headgate_coordinator.streams.stream import Stream
 from headgate_coordinator.streams.writers import Writers
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_proto.cluster.v1 import coordination_pb2_grpc as rpc
+from headgate_runtime.part_reader import PartReader
 from headgate_runtime.peers import peer_of
 from headgate_runtime.world import Clock
+
+_REPORT_BYTES: Final = 64 << 20
+"""Of one message of a writer: a checkpoint's report has some 300 bytes for each file, so this is a report of 200,000."""
 
 Context: TypeAlias = "grpc.aio.ServicerContext[wire.ControlRequest, wire.ControlResponse]"
 
 
 class CoordinationService(rpc.CoordinationServiceServicer):
     """``writer_timeout_s``: seconds of silence after which a writer is lost (rule RO8). ``members``: returns the addresses of the
-    living coordinators. ``domain``: of the names in writers' certificates.
+    living coordinators. ``domain``: of the names in writers' certificates. ``decode``: reads a request of ``Control``, or raises
+    RpcError.
     """
 
     def __init__(
         self,
         writers: Writers,
         members: Callable[[], Sequence[str]],
+        decode: Callable[[bytes], wire.ControlRequest],
         clock: Clock,
         *,
         writer_timeout_s: float,
@@ -35,6 +41,7 @@ class CoordinationService(rpc.CoordinationServiceServicer):
     ) -> None:
         self._writers = writers
         self._members = members
+        self._decode = decode
         self._clock = clock
         self._timeout_s = writer_timeout_s
         self._domain = domain
@@ -46,9 +53,12 @@ class CoordinationService(rpc.CoordinationServiceServicer):
         return wire.MembersResponse(addresses=self._members())
 
     async def Control(  # type: ignore[override]
-        self, request_iterator: AsyncIterator[wire.ControlRequest], context: Context
+        self,
+        request_iterator: AsyncIterator[wire.ControlRequest],  # noqa: ARG002 - gRPC's
+        context: Context,
     ) -> None:
-        hello = await self._hello(request_iterator, context)
+        requests = PartReader(context, self._decode, None, "", most=_REPORT_BYTES)
+        hello = await self._hello(requests, context)
         session = self._writers.add_writer(
             hello.process, hello.address, hello.exchange_address, peer_of(context).process(self._domain)
         )
@@ -58,7 +68,7 @@ class CoordinationService(rpc.CoordinationServiceServicer):
         why = "its control stream was cancelled"
         try:
             welcome = wire.ControlResponse(welcome=wire.Welcome(heartbeat_ms=self._heartbeat_ms))
-            why = await stream.serve(request_iterator, context, welcome)
+            why = await stream.serve(requests, context, welcome)
         finally:
             self._writers.remove_writer(session, why)
         if stream.refusal is not None:

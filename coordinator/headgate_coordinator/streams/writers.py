@@ -125,7 +125,7 @@ class Writers:
                     self._watcher.writer_leaving(session)
             case "table":
                 self._watcher.table_reported(session, message.table)
-            case "hello" | None:
+            case "hello" | "part" | None:
                 raise UnknownMessageError("a message of a writer behind its hello")
 
     def _take_loads(self, session: WriterSession, loads: Mapping[str, int]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Generic, Protocol, TypeVar, cast
 
 import grpc
@@ -37,6 +37,9 @@ class StreamHandler(Protocol[Request, Response]):
 
     def heartbeat(self, stream: CoordinatorStream[Request, Response]) -> Request:
         """The message of each interval."""
+
+    def pieces_of(self, message: Request) -> Iterable[Request]:
+        """What is sent for a message: itself, or several that a coordinator takes, for one that is too large."""
 
     def receive(self, stream: CoordinatorStream[Request, Response], message: Response) -> None:
         """Handles one message; hands a welcome to ``stream.welcome`` and a release to ``stream.release``.
@@ -132,7 +135,8 @@ class CoordinatorStream(Generic[Request, Response]):
             while self._outbox:
                 message = self._outbox.popleft()
                 try:
-                    await call.write(message)
+                    for piece in self._handler.pieces_of(message):
+                        await call.write(piece)
                 except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
                     return  # the stream is over; the reader gets the error
                 self._handler.sent(message)

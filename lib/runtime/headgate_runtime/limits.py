@@ -3,12 +3,18 @@
 from dataclasses import dataclass
 from typing import Final
 
+from headgate_proto.serialized import PART_BYTES
+
 _KIB: Final = 1 << 10
 _MIB: Final = 1 << 20
 
 MAX_MESSAGE_BYTES: Final = 9 * _MIB
-"""A batch of 8 MiB on the wire, its schema (at most 256 KiB) and the envelope. gRPC compares this with a message's length
-when that arrives, before the message itself, and again while it decompresses."""
+"""A batch of 8 MiB on the wire, its schema (at most 256 KiB) and the envelope: to a server in parts, to a client in one piece."""
+
+RECEIVED_BYTES: Final = PART_BYTES + 4 * _KIB
+"""The most that a server receives of one message. gRPC compares this with a message's length when that arrives, before the
+message itself, and again while it decompresses. What gRPC refuses costs others next to nothing, also when it comes again and
+again."""
 
 WINDOW_BYTES: Final = 64 * _KIB
 """gRPC keeps so much of a stream that we do not read; while a read waits, it takes the whole message besides. Left to itself it
@@ -29,19 +35,21 @@ class DoorLimits:
     ``message_bytes``: the most that gRPC receives of one message, whatever the method. ``calls``: of clients, in flight; each
     keeps ``CALL_BYTES``. The services' own are not counted: there are as many as the cluster has tables
     and processes. ``read_bytes``: of requests that are being received; each reserves ``message_bytes``, since gRPC knows no
-    limit by method. So eight are received at once, which takes less than a millisecond when they are there. ``read_seconds``:
-    how long a request waits for its turn, and how long it may then take to arrive.
+    limit by method. So 16 are received at once, which takes less than a millisecond when they are there. ``read_seconds``:
+    how long a request waits for its turn, and how long it may then take to arrive. ``refused``: calls whose refusal waits for its
+    turn (``tarpit``); each keeps ``CALL_BYTES``.
 
     Health checks need no token: ``stranger_bytes`` and ``stranger_seconds`` are the same for them; one more ends the oldest.
     So it does with more than ``watchers`` streams of the health service. ``connections``: more are closed at once; each takes
     70 KiB, and a file descriptor, of which many systems allow a process 1,024.
     """
 
-    message_bytes: int = MAX_MESSAGE_BYTES
+    message_bytes: int = RECEIVED_BYTES
     calls: int = 1_024
-    read_bytes: int = 8 * MAX_MESSAGE_BYTES
+    refused: int = 1_024
+    read_bytes: int = 16 * RECEIVED_BYTES
     read_seconds: float = 10.0
-    stranger_bytes: int = 4 * MAX_MESSAGE_BYTES
+    stranger_bytes: int = 16 * RECEIVED_BYTES
     stranger_seconds: float = 3.0
     watchers: int = 64
     connections: int = 1_000

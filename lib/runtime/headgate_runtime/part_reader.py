@@ -1,7 +1,7 @@
 """Reads the requests of a stream, those that come in parts too (parts.proto), within a budget of memory."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any, Generic, Protocol, TypeVar
 
 import grpc
@@ -33,18 +33,35 @@ class PartReader(Generic[Request]):
 
     ``decode``: a request of its bytes, or RpcError (RequestReader.of_method). ``budget``: the memory for requests in parts, which
     ``caller`` shares with others; None for streams of the cluster's own services, which count their bytes themselves.
-    ``seconds``: how long the parts of the smallest request may take.
+    ``seconds``: how long the parts of the smallest request may take. ``most``: bytes of a request in parts.
     """
 
     def __init__(
-        self, context: Any, decode: Callable[[bytes], Request], budget: ReadBudget | None, caller: str, seconds: float = 10.0
+        self,
+        context: Any,
+        decode: Callable[[bytes], Request],
+        budget: ReadBudget | None,
+        caller: str,
+        *,
+        seconds: float = 10.0,
+        most: int = MAX_MESSAGE_BYTES,
     ) -> None:
         self._context = context
         self._decode = decode
         self._budget = budget
         self._caller = caller
         self._seconds = seconds
+        self._most = most
         self._reserved = 0
+
+    def __aiter__(self) -> AsyncIterator[Request]:
+        """All requests up to the end of the stream. Raises as ``read`` does."""
+        return self
+
+    async def __anext__(self) -> Request:
+        if (request := await self.read()) is None:
+            raise StopAsyncIteration
+        return request
 
     async def read(self) -> Request | None:
         """The next request, None at the end of the stream. Its memory is counted until ``release`` or the next call.
@@ -59,10 +76,10 @@ class PartReader(Generic[Request]):
         del request
         if not len(first) < total:
             raise _no_request()
-        if total > MAX_MESSAGE_BYTES:
+        if total > self._most:
             raise rpc_error(
                 errors_pb2.CODE_TOO_LARGE,
-                f"a request of {total:,} bytes; the limit is {MAX_MESSAGE_BYTES:,}",
+                f"a request of {total:,} bytes; the limit is {self._most:,}",
                 "Send less at once.",
             )
         if self._budget is not None:

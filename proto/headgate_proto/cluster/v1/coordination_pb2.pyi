@@ -9,6 +9,7 @@ from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from headgate_proto.api.v1 import errors_pb2 as _errors_pb2
+from headgate_proto.api.v1 import parts_pb2 as _parts_pb2
 from headgate_proto.cluster.v1 import table_pb2 as _table_pb2
 import builtins as _builtins
 import sys
@@ -81,6 +82,7 @@ class ControlRequest(_message.Message):
     HEARTBEAT_FIELD_NUMBER: _builtins.int
     LEAVE_FIELD_NUMBER: _builtins.int
     TABLE_FIELD_NUMBER: _builtins.int
+    PART_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def hello(self) -> Global___Hello: ...
     @_builtins.property
@@ -91,6 +93,10 @@ class ControlRequest(_message.Message):
 
     @_builtins.property
     def table(self) -> Global___TableReport: ...
+    @_builtins.property
+    def part(self) -> _parts_pb2.Part:
+        """A message above 1 MiB comes in parts, as a report of some thousand files does; a coordinator takes no larger one."""
+
     def __init__(
         self,
         *,
@@ -98,12 +104,13 @@ class ControlRequest(_message.Message):
         heartbeat: Global___Heartbeat | None = ...,
         leave: Global___Leave | None = ...,
         table: Global___TableReport | None = ...,
+        part: _parts_pb2.Part | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["heartbeat", b"heartbeat", "hello", b"hello", "leave", b"leave", "message", b"message", "table", b"table"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["heartbeat", b"heartbeat", "hello", b"hello", "leave", b"leave", "message", b"message", "part", b"part", "table", b"table"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["heartbeat", b"heartbeat", "hello", b"hello", "leave", b"leave", "message", b"message", "table", b"table"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["heartbeat", b"heartbeat", "hello", b"hello", "leave", b"leave", "message", b"message", "part", b"part", "table", b"table"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["hello", "heartbeat", "leave", "table"]  # noqa: Y015
+    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["hello", "heartbeat", "leave", "table", "part"]  # noqa: Y015
     _WhichOneofArgType_message: _TypeAlias = _typing.Literal["message", b"message"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_message) -> _WhichOneofReturnType_message | None: ...
 
