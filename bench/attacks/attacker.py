@@ -19,6 +19,7 @@ _MIB: Final = 1 << 20
 _LARGE: Final = 9 * _MIB - 100
 _LARGE_MESSAGE: Final = message_start(_LARGE) + bytes(_LARGE - 1_000)
 _LARGEST_MESSAGE: Final = message_start(PART_BYTES) + bytes(PART_BYTES - 1)
+_PART_MIB: Final = PART_BYTES >> 20
 _SECONDS: Final = 5.0
 """How long an attack sends what the server takes."""
 _HEALTH: Final = "/grpc.health.v1.Health/Check"
@@ -46,7 +47,7 @@ async def _one_large(connection: RawConnection, call: RawStream) -> None:
 
 
 async def _largest_taken(connection: RawConnection, call: RawStream) -> None:
-    """All but the end of a message that a writer takes."""
+    """All but the end of a message that a server takes."""
     await connection.send_all(call, _LARGEST_MESSAGE)
 
 
@@ -73,14 +74,15 @@ ATTACKS: Final = {
     "writer, health check, 120 x 9 MiB": Attack("writer-1", _HEALTH, 120, _one_large),
     "writer, no token, 1,024 streams": Attack("writer-1", _APPEND, 1_024, _one_large),
     "writer, token, 120 x 9 MiB": Attack("writer-1", _APPEND, 120, _one_large, metadata=TOKEN),
-    f"writer, token, 1,024 streams of {PART_BYTES >> 20} MiB": Attack("writer-1", _APPEND, 1_024, _largest_taken, metadata=TOKEN),
+    f"writer, token, 1,024 streams of {_PART_MIB} MiB": Attack("writer-1", _APPEND, 1_024, _largest_taken, metadata=TOKEN),
     "writer, token, 120 x 8 MiB in parts": Attack("writer-1", _APPEND, 120, _parts, metadata=TOKEN),
     "writer, token, 178 streams in small frames": Attack("writer-1", _APPEND, 178, _small_frames, metadata=TOKEN),
     "writer, no token, 900 connections": Attack("writer-1", _HEALTH, 900, _one_large, connections=900),
     "coordinator, health check, 120 x 9 MiB": Attack("coordinator-1", _HEALTH, 120, _one_large),
     "coordinator, no token, 120 x 9 MiB": Attack("coordinator-1", _LIST, 120, _one_large),
     "coordinator, token, 120 x 9 MiB": Attack("coordinator-1", _LIST, 120, _one_large, metadata=TOKEN),
-    "coordinator, token, 1,024 streams": Attack("coordinator-1", _LIST, 1_024, _one_large, metadata=TOKEN),
+    f"coordinator, health check, 1,024 streams of {_PART_MIB} MiB": Attack("coordinator-1", _HEALTH, 1_024, _largest_taken),
+    f"coordinator, token, 1,024 streams of {_PART_MIB} MiB": Attack("coordinator-1", _LIST, 1_024, _largest_taken, metadata=TOKEN),
 }
 
 

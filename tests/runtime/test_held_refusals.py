@@ -8,13 +8,16 @@ from typing import Any
 
 import grpc
 import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from headgate_proto.api.v1 import errors_pb2
 from headgate_runtime.caller_rates import LONGEST_WAIT_S, CallerRates
 from headgate_runtime.door import Door
 from headgate_runtime.errors import RpcError, from_call, rpc_error
+from headgate_runtime.health import LIVE
 from headgate_runtime.limits import DoorLimits
-from support.door import bearing, describe, serving
+from headgate_runtime.tarpit import Tarpit
+from support.door import Served, bearing, describe, serving
 from support.hand_clock import HandClock
 from support.processes import READY_S
 
@@ -35,6 +38,11 @@ class Holding(HandClock):
             await self.over.wait()
         else:
             await super().sleep(seconds)
+
+
+def apart(served: Served) -> grpc.aio.Channel:
+    """A client with a connection of its own: channels of one process to one address share theirs."""
+    return grpc.aio.insecure_channel(served.address, options=[("grpc.use_local_subchannel_pool", 1)])
 
 
 def broken(channel: grpc.aio.Channel, name: str) -> Any:
@@ -79,6 +87,57 @@ async def test_a_call_that_waits_for_its_refusal_has_its_place_among_the_callers
         held.cancel()
 
 
+async def refused(call: Any) -> tuple[grpc.StatusCode, str]:
+    with pytest.raises(grpc.aio.AioRpcError) as failed:
+        await asyncio.wait_for(call.read(), READY_S)
+    return failed.value.code(), str(failed.value.details())
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [(DESCRIBE, grpc.StatusCode.UNAUTHENTICATED), ("/headgate.api.v1.TableService/None", grpc.StatusCode.UNIMPLEMENTED)],
+    ids=["without a token", "of a method that is not there"],
+)
+async def test_a_flood_of_strangers_waits_for_its_refusals_and_no_client_waits_with_it(
+    path: str, status: grpc.StatusCode, tmp_path: Path
+) -> None:
+    clock = Holding()
+    async with serving(tmp_path, DoorLimits(), clock, refusals=1) as served, served.client() as channel, apart(served) as other:
+        assert (await refused(channel.stream_stream(path)()))[0] is status
+        held = asyncio.ensure_future(refused(other.stream_stream(path)()))
+        await begun_to_wait(clock, held)
+        assert await describe(channel, "alice") == "alice"
+        assert not held.done()
+        clock.over.set()
+        assert (await held)[0] is status
+
+
+async def test_a_flood_of_health_checks_waits_and_a_probe_on_a_connection_of_its_own_does_not(tmp_path: Path) -> None:
+    clock = Holding()
+    async with serving(tmp_path, DoorLimits(), clock, refusals=1) as served, served.client() as flood, apart(served) as probe:
+        check = health_pb2_grpc.HealthStub(flood).Check
+        await check(health_pb2.HealthCheckRequest(service=LIVE))
+        held = asyncio.ensure_future(check(health_pb2.HealthCheckRequest(service=LIVE)))
+        await begun_to_wait(clock, held)
+        await asyncio.wait_for(health_pb2_grpc.HealthStub(probe).Check(health_pb2.HealthCheckRequest(service=LIVE)), READY_S)
+        assert not held.done()
+        clock.over.set()
+        await held
+
+
+async def test_a_call_that_is_one_too_many_of_its_caller_waits_for_its_refusal_and_others_get_the_places(tmp_path: Path) -> None:
+    clock = Holding()
+    async with serving(tmp_path, DoorLimits(calls=2), clock, refusals=1) as served, served.client() as channel:
+        stream: Any = channel.stream_stream("/headgate.api.v1.IngestService/Append")(metadata=bearing("alice"))
+        await stream.initial_metadata()
+        assert await code(broken(channel, "alice")) == errors_pb2.CODE_OVERLOADED
+        held = asyncio.ensure_future(code(broken(channel, "alice")))
+        await begun_to_wait(clock, held)
+        assert await describe(channel, "bob") == "bob"
+        clock.over.set()
+        assert await held == errors_pb2.CODE_OVERLOADED
+
+
 class Request:
     """Can be watched."""
 
@@ -91,7 +150,8 @@ class Refusing:
         self.requests: list[weakref.ref[Request]] = []
         self._error = error
         refusals = CallerRates(self.clock, 1, 1, LONGEST_WAIT_S)
-        door = Door(DoorLimits(), lambda _context: "ann", lambda *_: contextlib.nullcontext(), refusals)
+        tarpit = Tarpit(self.clock, 1, 1)
+        door = Door(DoorLimits(), lambda _context: "ann", lambda *_: contextlib.nullcontext(), refusals, tarpit)
         self.call: Any = door.serve(grpc.stream_stream_rpc_method_handler(self._refuse), "/s/Method").stream_stream
 
     async def _refuse(self, _requests: object, _context: object) -> None:

@@ -9,7 +9,7 @@ from headgate_runtime.world import Clock
 LONGEST_WAIT_S: Final = 2.0
 """Longer than a program that calls again at once needs to cost little, shorter than its deadline."""
 _KEPT: Final = 256
-"""Callers that are remembered without a look at who has paid."""
+"""Callers that are remembered without a look at who has paid; twice as many as owed at the last look, if those were more."""
 
 
 class CallerRates:
@@ -23,6 +23,7 @@ class CallerRates:
         self._rate = per_second
         self._longest_s = longest_s
         self._debts: dict[str, Debt] = {}
+        self._most = _KEPT
 
     def __len__(self) -> int:
         return len(self._debts)
@@ -30,8 +31,9 @@ class CallerRates:
     def count(self, caller: str) -> None:
         """This caller did it once more."""
         now = self._clock.monotonic()
-        if len(self._debts) >= _KEPT:
+        if len(self._debts) >= self._most:
             self._debts = {name: debt for name, debt in self._debts.items() if debt.delay(self._rate, now) > 0}
+            self._most = max(_KEPT, 2 * len(self._debts))
         if self.delay(caller) < self._longest_s:
             self._debts.setdefault(caller, Debt(now)).take(1, self._rate, now)
 

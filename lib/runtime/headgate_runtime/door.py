@@ -6,7 +6,7 @@ calls it, while of a stream nothing is read until somebody asks.
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractContextManager, aclosing, nullcontext
+from contextlib import AbstractContextManager, ExitStack, aclosing, nullcontext
 from inspect import isasyncgenfunction
 from typing import Any, TypeAlias
 
@@ -22,6 +22,7 @@ from headgate_runtime.limits import DoorLimits, request_bytes_of
 from headgate_runtime.newest import Newest
 from headgate_runtime.peers import CLUSTER_SERVICES
 from headgate_runtime.read_budget import ReadBudget
+from headgate_runtime.tarpit import Tarpit
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 MetadataOf: TypeAlias = Callable[[Context], Metadata]
@@ -35,11 +36,18 @@ Running: TypeAlias = Callable[[Any, Context], AbstractContextManager[None]]
 class Door:
     """The limits of one server, and what of them is in use. ``sharer``: who shares limits with other calls of the same name.
 
-    ``running``: around all methods but those of the health service. ``refusals``: of the process. Who calls again at every
-    refusal would take the loop from everybody else.
+    ``running``: around all methods but those of the health service. ``refusals`` and ``tarpit``: of the process. Who calls again
+    at every refusal would take the loop from everybody else.
     """
 
-    def __init__(self, limits: DoorLimits, sharer: Callable[[Context], str], running: Running, refusals: CallerRates) -> None:
+    def __init__(
+        self,
+        limits: DoorLimits,
+        sharer: Callable[[Context], str],
+        running: Running,
+        refusals: CallerRates,
+        tarpit: Tarpit,
+    ) -> None:
         self._limits = limits
         self._sharer = sharer
         self._running = running
@@ -48,6 +56,7 @@ class Door:
         self._checks = Newest(min(limits.watchers, limits.stranger_bytes // limits.message_bytes))
         self._watchers = Newest(limits.watchers)
         self._refusals = refusals
+        self._tarpit = tarpit
 
     def serve(self, handler: Any, method: str) -> Any:
         """The handler that serves a call of ``method`` behind the limits; always one of a stream."""
@@ -66,7 +75,12 @@ class Door:
     def _counted(self, serve: Serve) -> Serve:
         async def counted(requests: Any, context: Context) -> None:
             sharer = self._sharer(context)
-            with self._calls.counted(sharer):
+            with ExitStack() as place:
+                try:
+                    place.enter_context(self._calls.counted(sharer))
+                except RpcError:
+                    await self._tarpit.wait(sharer)
+                    raise
                 refusal = await _refusal(serve, requests, context)
                 if refusal is None:
                     return
@@ -89,6 +103,7 @@ class Door:
 
     def _stranger(self, handler: Any, method: str, answer: Serve) -> Serve:
         async def serve(_requests: Any, context: Context) -> None:
+            await self._tarpit.wait_for_check(context.peer())
             async with self._checks.turn(self._limits.stranger_seconds):
                 request = await _read(handler, method, context)
             async with self._watchers.turn(None):

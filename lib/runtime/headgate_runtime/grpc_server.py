@@ -32,6 +32,7 @@ from headgate_runtime.peers import FORWARDED_METHODS, PeerRule, certificate_rule
 from headgate_runtime.requests import RequestReader
 from headgate_runtime.running_calls import RunningCalls
 from headgate_runtime.settings import ServiceSettings
+from headgate_runtime.tarpit import NO_METHOD, STRANGERS, Tarpit
 from headgate_runtime.tls import server_credentials
 from headgate_runtime.values import Address
 from headgate_runtime.world import Clock, Ids, SystemClock, SystemIds
@@ -90,23 +91,29 @@ class Server:
         self._audit = audit_log(settings.audit_log if settings.access else NONE, clock)
         refusals = self.refusals = CallerRates(clock, settings.refusals, settings.refusals, LONGEST_WAIT_S)
         """Also for streams, which refuse in answers of theirs."""
-        door, self.requests = Door(limits, _sharer, _running, refusals), RequestReader(clock)
+        tarpit = Tarpit(clock, limits.refused, settings.refusals)
+
+        def door_of(own: DoorLimits) -> Door:
+            return Door(own, _sharer, _running, refusals, tarpit)
+
+        door, self.requests = door_of(limits), RequestReader(clock)
         self.budget = door.budget
         self._forwarder = Forwarder(settings, route, _metadata)
         self._greeting = Greeting(frozenset(front))
         self._running = RunningCalls()
         domain = settings.cluster_domain
-        parts = _Parts(self.access, self._audit, self.requests, ids, self._forwarder, self._greeting, domain, self._running)
+        forwarder, greeting = self._forwarder, self._greeting
+        parts = _Parts(self.access, self._audit, self.requests, ids, forwarder, greeting, domain, self._running, tarpit)
         self.grpc = _server(_Guard(parts, peer_rule(settings), door), limits)
         self.cluster = self.grpc
         """For what services call of each other; with `cluster_listen` a server of its own, which only their certificates open."""
         if settings.cluster_listen:
             rule = certificate_rule(domain)
-            self.cluster = _server(_Guard(parts, rule, Door(limits, _sharer, _running, refusals), CLUSTER), limits)
+            self.cluster = _server(_Guard(parts, rule, door_of(limits), CLUSTER), limits)
         self.address = self.cluster_address = self.health_address = ""
         self._probed = self.grpc
         if settings.health_listen:
-            self._probed = _server(_Guard(parts, peer_rule(settings), Door(PROBES, _sharer, _running, refusals)), PROBES)
+            self._probed = _server(_Guard(parts, peer_rule(settings), door_of(PROBES)), PROBES)
         self.health = Health({self.grpc, self._probed})
         self._settings = settings
 
@@ -153,6 +160,7 @@ class _Parts:
     greeting: Greeting
     domain: str
     running: RunningCalls
+    tarpit: Tarpit
 
 
 class _Guard(grpc.aio.ServerInterceptor):
@@ -165,8 +173,8 @@ class _Guard(grpc.aio.ServerInterceptor):
         self._rule = rule
         self._door = door
         self._identity = identity
-        self._handlers: dict[str, Any] = {}
-        """By path; only methods that are served are here."""
+        self._handlers: dict[str, Any] = {"": grpc.stream_stream_rpc_method_handler(self._guarded(self._refuse_method, ""))}
+        """By path, of methods that are served; "" refuses all others."""
 
     async def intercept_service(self, continuation: Any, handler_call_details: Any) -> Any:
         """Runs when a call's headers are there."""
@@ -174,7 +182,7 @@ class _Guard(grpc.aio.ServerInterceptor):
         if path not in self._handlers:
             handler = await continuation(handler_call_details)
             if handler is None:
-                return None
+                return self._handlers[""]
             self._handlers[path] = self._handler(handler, path)
         return self._handlers[path]
 
@@ -192,6 +200,10 @@ class _Guard(grpc.aio.ServerInterceptor):
             serving = serving._replace(response_serializer=or_bytes(serving.response_serializer))
         return serving._replace(stream_stream=self._guarded(self._admitted(serve, path), path))
 
+    async def _refuse_method(self, _requests: object, context: Context) -> None:
+        await self._parts.tarpit.wait(NO_METHOD)
+        await context.abort(grpc.StatusCode.UNIMPLEMENTED, "this server has no such method")
+
     def _forwarding(self, serve: Serve, path: str) -> Serve:
         """Serves a call of ``path`` here, or has another coordinator serve it."""
         forwarder = self._parts.forwarder
@@ -208,7 +220,7 @@ class _Guard(grpc.aio.ServerInterceptor):
         """Of a refused call nothing is read."""
         parts = self._parts
 
-        async def admitted(requests: object, context: Context) -> None:
+        def admit(context: Context) -> None:
             metadata, peer = dict(context.invocation_metadata() or ()), peer_of(context)
             if (refusal := self._rule(path, peer)) is not None:
                 raise refused_call(parts.audit, path, context.peer(), refusal)
@@ -219,6 +231,13 @@ class _Guard(grpc.aio.ServerInterceptor):
                 credentials, origin, identity = Credentials(credentials.authorization), str(metadata[FORWARDED]), None
             _call.set(admitted_call(parts.access, parts.audit, path, metadata, credentials, origin, identity))
             check_version(metadata)
+
+        async def admitted(requests: object, context: Context) -> None:
+            try:
+                admit(context)
+            except RpcError:
+                await parts.tarpit.wait(STRANGERS)
+                raise
             await serve(requests, context)
 
         return admitted

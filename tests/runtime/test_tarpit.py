@@ -1,0 +1,95 @@
+"""When a refusal is answered: those of a flood one after the other, and never more of them waiting than there are places."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+import pytest
+
+from headgate_runtime.caller_rates import LONGEST_WAIT_S
+from headgate_runtime.tarpit import Tarpit
+from support.hand_clock import HandClock
+
+
+class Recording(HandClock):
+    """Says how long each sleeps; ``over`` ends all sleeps."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.slept: list[float] = []
+        self.over = asyncio.Event()
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(round(seconds, 6))
+        await self.over.wait()
+
+
+@contextlib.asynccontextmanager
+async def waiting(tarpit: Tarpit, *callers: str) -> AsyncIterator[list["asyncio.Future[None]"]]:
+    """Refusals of these callers, in this order, while the block runs."""
+    tasks = [asyncio.ensure_future(tarpit.wait(caller)) for caller in callers]
+    await asyncio.sleep(0)
+    yield tasks
+    for task in tasks:
+        task.cancel()
+
+
+async def test_some_refusals_are_free_and_those_behind_them_are_evenly_spaced() -> None:
+    clock = Recording()
+    async with waiting(Tarpit(clock, places=8, at_once=2), *["a"] * 5):
+        assert clock.slept == [0.5, 1.0, 1.5]
+
+
+async def test_the_refusals_of_one_caller_delay_none_of_another() -> None:
+    clock = Recording()
+    async with waiting(Tarpit(clock, places=8, at_once=1), "a", "a", "a", "b"):
+        assert clock.slept == [1.0, 2.0]
+
+
+async def test_as_many_wait_as_there_are_places_and_all_of_these_for_places_of_their_own() -> None:
+    """The longest wait is that of the last place, so that those who wait do not end together."""
+    clock = Recording()
+    async with waiting(Tarpit(clock, places=3, at_once=1), *["a"] * 6) as tasks:
+        assert clock.slept == [1.0, 2.0, 3.0]
+        await asyncio.wait(tasks[4:])
+        assert [task.done() for task in tasks] == [True, False, False, False, True, True]
+
+
+async def test_a_caller_that_goes_away_leaves_its_place_to_the_next() -> None:
+    clock = Recording()
+    tarpit = Tarpit(clock, places=1, at_once=1)
+    async with waiting(tarpit, "a", "a") as (_, held):
+        held.cancel()
+        await asyncio.wait([held])
+        async with waiting(tarpit, "b", "b") as (_, following):
+            assert not following.done()
+
+
+async def test_a_refusal_waits_no_longer_than_its_time() -> None:
+    clock = Recording()
+    async with waiting(Tarpit(clock, places=1, at_once=1), "a", "a") as tasks:
+        clock.over.set()
+        await asyncio.wait(tasks)
+
+
+async def test_health_checks_do_not_wait_while_few_come_not_even_those_of_one_connection() -> None:
+    clock = Recording()
+    tarpit = Tarpit(clock, places=8, at_once=5)
+    for _ in range(5):
+        await tarpit.wait_for_check("c")
+    assert clock.slept == []
+
+
+@pytest.mark.parametrize("known", [0, 300, 1_000], ids=["few connections", "some", "very many"])
+async def test_while_many_health_checks_come_each_connection_makes_one_a_second(known: int) -> None:
+    clock = Recording()
+    clock.over.set()
+    tarpit = Tarpit(clock, places=8, at_once=5)
+    for number in range(known):
+        await tarpit.wait_for_check(f"other {number}")
+    for _ in range(6 if not known else 3):
+        await tarpit.wait_for_check("c")
+    assert clock.slept[-1] == LONGEST_WAIT_S
+    before = len(clock.slept)
+    await tarpit.wait_for_check("a probe")
+    assert len(clock.slept) == before
