@@ -23,6 +23,7 @@ from headgate_tables.hudi.services.foreign.work import plan_outputs
 from headgate_tables.hudi.timeline.commit_metadata import decode_commit
 from headgate_tables.storage.spool import LocalSpool
 from headgate_tables.storage.store import Outcome
+from support.counting import counted
 from support.minor import SETTINGS, compact, finish, only_minor, plan, run, sizes
 from support.tables import SHORT, by_hudi_rs, create, keys, notes, rows
 
@@ -180,6 +181,30 @@ def test_a_second_attempt_finds_the_files_of_the_first_and_reports_the_same(due:
     assert planned is not None
     first = run(due, planned)
     assert run(due, planned) == first
+
+
+def test_a_second_attempt_at_what_became_an_ordinary_compaction_reads_its_output_alone(due: hudi.Table) -> None:
+    due.alter(Alteration(add={"more": pa.int64()}))
+    planned = plan(due)
+    operation = only_minor(planned)
+    assert planned is not None
+    first = run(due, planned)
+    assert [done.log for done in first] == [None]
+    due.close()
+    again, store = counted(due.url)
+    with store.forgetting():
+        assert run(again, planned) == first
+    assert store.data_files() == [operation.path]
+
+
+def test_a_name_that_is_taken_is_refused_also_where_only_an_ordinary_compaction_will_do(due: hudi.Table) -> None:
+    due.alter(Alteration(add={"more": pa.int64()}))
+    planned = plan(due)
+    operation = only_minor(planned)
+    assert planned is not None
+    (tmp_path_of(due) / operation.path).write_bytes(b"others")
+    with pytest.raises(CorruptFileError, match="not the output of a compaction"):
+        run(due, planned)
 
 
 def test_a_name_that_holds_other_bytes_is_refused(due: hudi.Table) -> None:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from headgate_tables.arrow import Array, mask_array, pc
 from headgate_tables.commitlog.records import DataFile
-from headgate_tables.errors import StoreUnavailableError
+from headgate_tables.errors import CorruptFileError, StoreUnavailableError
 from headgate_tables.face.operation import Operation, OperationResult
 from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi.bloom import DynamicBloomFilter
@@ -59,15 +59,14 @@ def compact_slice(
     pinned, UnsupportedTableError, RetryLater, DeposedError when the stage was revoked, SyncFailedError.
     """
     staged = f"{stage}/{instant}_{operation.file_id}_{attempt}" if stage else ""
-    pinned = PinnedSlice(store, operation) if operation.merged_log else None
-    if pinned is not None:
+    found = _found(store, operation)
+    if found is not None:
+        return found
+    pinned = PinnedSlice(store, operation)
+    if operation.merged_log:
         made = compact_logs(store, definition, layout, pinned, instant, staged=staged, progress=progress or _unheard)
         if made is not None:
             return made
-    found = stored_output(store, operation)
-    if found is not None:
-        return found
-    pinned = pinned or PinnedSlice(store, operation)
     with store.spool(operation.path, staged) as spool:
         try:
             counts = _Merge(pinned, operation, definition, layout, settings, progress or _unheard).into(spool)
@@ -82,6 +81,18 @@ def compact_slice(
             f"the store did not say whether {operation.path} was created", fix="Run the operation again once the store answers."
         )
     return found
+
+
+def _found(store: Store, operation: Operation) -> OperationResult | None:
+    """``stored_output``; None, too, for another file under the name of an operation that allows a minor compaction: it may be
+    what that made, the slice's base file, and ``compact_logs`` finds out.
+    """
+    try:
+        return stored_output(store, operation)
+    except CorruptFileError:
+        if operation.merged_log:
+            return None
+        raise
 
 
 def merge_slice(
