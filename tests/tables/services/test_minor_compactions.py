@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from headgate_tables.face.results import SliceLogSize
 from headgate_tables.hudi.data_files import layout_of
 from headgate_tables.hudi.log.block import HeaderKey
 from headgate_tables.hudi.log.reader import DeleteBlock, read_log_file
-from headgate_tables.hudi.log.writer import encode_log_file
+from headgate_tables.hudi.log.writer import Deleted, encode_log_file
 from headgate_tables.hudi.services.compaction import minor
 from headgate_tables.hudi.services.foreign.work import plan_outputs
 from headgate_tables.hudi.timeline.commit_metadata import decode_commit
@@ -297,33 +298,62 @@ def test_rows_of_several_blocks_are_all_there(due: hudi.Table, monkeypatch: pyte
     assert notes(due) == SHOWN
 
 
-def test_a_delete_without_an_ordering_value_is_left_to_an_ordinary_compaction(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", ["a delete", "a row that says so"])
+def test_a_delete_without_an_ordering_value_is_left_to_an_ordinary_compaction(tmp_path: Path, how: str) -> None:
     """Only Spark writes one."""
     table = create(tmp_path, partitioned=False, buckets=1)
     table.configure(SETTINGS)
     table.upsert(rows(("a", 10, "base"), ("b", 10, "base b")))
     table.compact()
     table.upsert(rows(("b", 11, "newer")))
-    table.delete(keys(("a", 11)))
-    table.upsert(rows(("a", 3, "younger")))
+    if how == "a delete":
+        table.delete(keys(("a", 11)))
+        table.upsert(rows(("a", 3, "younger")))
+    else:
+        table.upsert(rows(("a", 11, "gone")))
+        table.upsert(rows(("b", 12, "newest")))
     planned = plan(table)
     operation = only_minor(planned)
     assert planned is not None
     without = _without_ordering(table, operation)
     [done] = run(table, Plan(planned.instant, (without,)))
     assert done.log is None
-    assert (done.rows, done.updates) == (2, 1)
+    assert (done.rows, done.updates) == ((2, 1) if how == "a delete" else (1, 1))
 
 
-def _without_ordering(table: hudi.Table, operation: Operation) -> Operation:
-    """Writes the log of deletes again, without their ordering values."""
+def test_rows_without_an_ordering_value_are_merged_alone(tmp_path: Path) -> None:
+    table = create(tmp_path, partitioned=False, buckets=1)
+    table.configure(SETTINGS)
+    table.upsert(rows(("a", 10, "base")))
+    table.compact()
+    for key in "bcd":
+        table.upsert(rows((key, 11, "new")))
+    planned = plan(table)
+    operation = only_minor(planned)
+    assert planned is not None
+    [done] = run(table, Plan(planned.instant, (_without_ordering(table, operation, marked=False),)))
+    assert done.log is not None
+
+
+def _without_ordering(table: hudi.Table, operation: Operation, *, marked: bool = True) -> Operation:
+    """Writes the second log again, without ordering values. ``marked``: its rows, if it has some, as deletes."""
     context = table._context()
     path = tmp_path_of(table) / operation.at(operation.logs[1].name)
     [block] = read_log_file(pa.py_buffer(path.read_bytes()), path.name, lambda _: True)
-    assert isinstance(block, DeleteBlock)
-    deleted = (block.rows.keys, "", None)
-    content = encode_log_file(block.instant, block.block.headers[HeaderKey.SCHEMA], [deleted], layout_of(context.definition))
-    path.write_bytes(b"".join(bytes(memoryview(piece)) for piece in content))
+    schema = block.block.headers[HeaderKey.SCHEMA]
+    content: pa.Table | Deleted
+    if isinstance(block, DeleteBlock):
+        content = (block.rows.keys, "", None)
+    else:
+        found = block.read(block.column_names)
+        content = found.set_column(found.schema.get_field_index("ts"), "ts", pa.nulls(found.num_rows, found["ts"].type))
+        if marked:
+            content = content.append_column("_hoodie_is_deleted", pa.array([True] * found.num_rows))
+            parsed = json.loads(schema)
+            parsed["fields"].append({"name": "_hoodie_is_deleted", "type": "boolean"})
+            schema = json.dumps(parsed)
+    encoded = encode_log_file(block.instant, schema, [content], layout_of(context.definition))
+    path.write_bytes(b"".join(bytes(memoryview(piece)) for piece in encoded))
     logs = [*operation.logs]
     logs[1] = replace(logs[1], size=path.stat().st_size)
     return replace(operation, logs=tuple(logs))

@@ -23,7 +23,7 @@ from headgate_tables.hudi.log.writer import Deleted, encode_log_file
 from headgate_tables.hudi.merge import Entries, Mask
 from headgate_tables.hudi.parquet_checks import UNMERGEABLE, damaged
 from headgate_tables.hudi.schema.meta_columns import with_meta
-from headgate_tables.hudi.services.compaction.pinned_slice import PinnedBlock, PinnedSlice
+from headgate_tables.hudi.services.compaction.pinned_slice import PinnedSlice
 from headgate_tables.hudi.services.compaction.stored_output import Counts, digest_of, taken
 from headgate_tables.hudi.services.compaction.survivors import Survivors, find_survivors
 from headgate_tables.storage.store import Outcome, Spool, Store
@@ -49,9 +49,10 @@ def compact_logs(
         if not merge.is_possible():
             return None
         with _second_name(store, operation, staged) as name_base, store.spool(path, staged) as spool:
-            counts = merge.into(spool)
-            if counts is None:
+            survivors = merge.survivors()
+            if survivors.unordered:
                 return None
+            counts = merge.into(spool, survivors)
             log = _created(store, spool, path)
             return counts.compacted(operation, name_base(), log)
     except UNMERGEABLE as error:
@@ -127,16 +128,11 @@ class _LogMerge:
         self._base_rows = 0
 
     def is_possible(self) -> bool:
-        """Whether one log file can say what the logs do, and every reader takes the base file as it is."""
+        """Whether one log file can say what the logs do, unless a delete of theirs is ``unordered``, and every reader takes the
+        base file as it is.
+        """
         blocks = self._pinned.blocks
-        return bool(blocks) and not any(map(self._is_special, blocks)) and self._base_is_current()
-
-    def _is_special(self, block: PinnedBlock) -> bool:
-        """Whether only an ordinary compaction merges it: rows of some columns, and deletes that lack the ordering value."""
-        if block.is_partial:
-            return True
-        ordered = self._reader.ordering is not None and not block.has_rows
-        return ordered and any(bool(each.unconditional.any()) for each in block.entries(self._reader))
+        return bool(blocks) and not any(block.is_partial for block in blocks) and self._base_is_current()
 
     def _base_is_current(self) -> bool:
         """hudi-rs reads no older type of a column, until a compaction has brought it to the new one (fact HF14)."""
@@ -147,18 +143,18 @@ class _LogMerge:
             stored = base.stored
             return all(field.name in stored.names and stored.field(field.name).type == field.type for field in self._schema)
 
-    def into(self, spool: Spool) -> Counts | None:
-        """Writes the file; None when a delete has no ordering value."""
-        blocks = self._pinned.blocks
-        survivors = find_survivors(None, blocks, self._reader, self._schema, lambda: self._progress(0))
+    def survivors(self) -> Survivors:
+        """Of the logs alone."""
+        return find_survivors(None, self._pinned.blocks, self._reader, self._schema, lambda: self._progress(0))
+
+    def into(self, spool: Spool, survivors: Survivors) -> Counts:
+        """Writes the file."""
         for content in self._contents(survivors):
-            if content is None:
-                return None
             for piece in encode_log_file(self._instant, self._avro, [content], self._layout):
                 spool.file.write(memoryview(piece))
-        return Counts(self._base_rows, 0, 0, 0, survivors.log_rows, len(blocks))
+        return Counts(self._base_rows, 0, 0, 0, survivors.log_rows, len(self._pinned.blocks))
 
-    def _contents(self, survivors: Survivors) -> Iterator[pa.Table | Deleted | None]:
+    def _contents(self, survivors: Survivors) -> Iterator[pa.Table | Deleted]:
         yield from self._rows(survivors.alive)
         yield from self._deletes(survivors.deleting)
 
@@ -182,7 +178,7 @@ class _LogMerge:
         if nbytes:
             yield pa.concat_tables(waiting)
 
-    def _deletes(self, deleting: Sequence[Mask]) -> Iterator[Deleted | None]:
+    def _deletes(self, deleting: Sequence[Mask]) -> Iterator[Deleted]:
         found: list[Entries] = []
         for block, mask in zip(self._pinned.blocks, deleting, strict=True):
             at = 0
@@ -192,8 +188,6 @@ class _LogMerge:
         merged = self._reader.concatenate(found)
         for start in range(0, len(merged.keys), BLOCK_DELETES):
             ordering = merged.ordering.slice(start, BLOCK_DELETES) if merged.ordering is not None else None
-            if ordering is not None and ordering.null_count:
-                yield None
             yield merged.keys.slice(start, BLOCK_DELETES), self._pinned.operation.partition, ordering
 
 

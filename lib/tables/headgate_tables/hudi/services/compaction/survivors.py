@@ -33,7 +33,7 @@ _KEPT_KEY_BYTES = 64 * 1024 * 1024
 @dataclass(frozen=True, slots=True)
 class Survivors:
     """Rows of a slice for its new base file. ``keep``: bool[base rows]; ``alive``: bool[entries] for each block.
-    ``deleting``: the same, of deletes that no log entry beats.
+    ``deleting``: the same, of deletes that no log entry beats. ``unordered``: whether a delete lacks the ordering value.
 
     The counts are those of ``OperationResult``. ``read``: columns of the base file that were read already, whole; None when they
     are too large to keep.
@@ -43,6 +43,7 @@ class Survivors:
     read: pa.Table | None
     alive: Sequence[Mask]
     deleting: Sequence[Mask]
+    unordered: bool
     inserts: int
     updates: int
     deletes: int
@@ -74,6 +75,7 @@ class _Search:
         self._counts: list[int] = []
         self._alive: Mask = np.zeros(0, dtype=bool)
         self._deleting: Mask = np.zeros(0, dtype=bool)
+        self._unordered = False
         self._updates = 0
         self._deletes = 0
         self._read: list[pa.Table] | None = None
@@ -90,7 +92,8 @@ class _Search:
         rows = sum(count for count, block in zip(self._counts, self._blocks, strict=True) if block.has_rows)
         shown = int(self._alive.sum())
         read = pa.concat_tables(self._read) if self._read else None
-        return Survivors(self._keep, read, alive, deleting, shown - self._updates, self._updates, self._deletes, rows)
+        inserts = shown - self._updates
+        return Survivors(self._keep, read, alive, deleting, self._unordered, inserts, self._updates, self._deletes, rows)
 
     def _search(self, share: int, shares: int) -> bool:
         """False when the keys of the first share are so long that more shares are needed."""
@@ -129,6 +132,7 @@ class _Search:
             begin = start
             for entries in block.entries(self._reader):
                 length = len(entries.keys)
+                self._unordered = self._unordered or _has_unordered(entries)
                 if shares > 1:
                     chosen = np.flatnonzero(fingerprints(entries.keys) % np.uint64(shares) == np.uint64(share))
                     entries = _taken(entries, chosen)
@@ -160,6 +164,12 @@ class _Search:
             if kept is not None:
                 kept = [*kept, batch] if nbytes <= _KEPT_KEY_BYTES else None
         self._read = kept
+
+
+def _has_unordered(entries: Entries) -> bool:
+    if entries.ordering is None or not entries.ordering.null_count:
+        return False
+    return bool((entries.deletes & entries.ordering.is_null().to_numpy(zero_copy_only=False)).any())
 
 
 def _taken(entries: Entries, chosen: Positions) -> Entries:
