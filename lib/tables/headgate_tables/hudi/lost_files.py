@@ -53,12 +53,7 @@ def find_unlisted(store: Store, history_folder: str, view: FileSystemView) -> li
     for metadata that cannot be read, or are gone since the timeline was listed.
     """
     compared = _Compared(view, lambda _: True)
-    writes = view.timeline.writes()
-    for start in range(0, len(writes), _READS):
-        some = writes[start : start + _READS]
-        contents = Workers(1 if store.stages else _READS).map(lambda instant: content_of(store, instant), some)
-        for instant, content in zip(some, contents, strict=True):
-            compared.take(instant.time, instant.completion, decode_commit(content, instant.path))
+    compared.take_timeline(store, content_of)
     left = read_aged(store)
     if left is not None and left != AgedFiles.of(view, left.until, compared.replaced):
         for _ in compared.take_archived(store, history_folder):
@@ -116,14 +111,7 @@ class LostFiles:
         timeline since it was listed, and is not in the history.
         """
         compared = _Compared(view, is_about)
-        writes = view.timeline.writes()
-        contents = Workers(1 if self._store.stages else _READS).map(self._content, writes)
-        vanished: dict[str, str] = {}
-        for instant, content in zip(writes, contents, strict=True):
-            if content is None:
-                vanished[instant.time] = instant.path
-            else:
-                compared.take(instant.time, instant.completion, decode_commit(content, instant.path))
+        vanished = compared.take_timeline(self._store, _content_if_there)
         # Behind the timeline: what has been archived since it was listed is found here.
         for archived in compared.take_archived(self._store, self._history, since):
             vanished.pop(archived, None)
@@ -142,12 +130,12 @@ class LostFiles:
                 "compact the table (`headgate compact TABLE`), and do this then.",
             )
 
-    def _content(self, instant: Instant) -> bytes | None:
-        """None for an instant that is not there any more."""
-        try:
-            return self._store.get(instant.path).to_pybytes()
-        except FileNotFoundError:
-            return None
+
+def _content_if_there(store: Store, instant: Instant) -> bytes | None:
+    try:
+        return store.get(instant.path).to_pybytes()
+    except FileNotFoundError:
+        return None
 
 
 @dataclass(slots=True)
@@ -175,6 +163,21 @@ class _Compared:
         }
         self._until = max((each.completion for each in view.timeline.completed.values()), default="")
         self._lacking: dict[tuple[str, str], _Group] = {}
+
+    def take_timeline(self, store: Store, read: Callable[[Store, Instant], bytes | None]) -> dict[str, str]:
+        """What the timeline's writes say. ``read``: an instant's metadata, None for one that is not there any more. Returns the
+        paths of those by instant.
+        """
+        vanished: dict[str, str] = {}
+        writes, workers = self._view.timeline.writes(), Workers(1 if store.stages else _READS)
+        for start in range(0, len(writes), _READS):
+            some = writes[start : start + _READS]
+            for instant, content in zip(some, workers.map(lambda each: read(store, each), some), strict=True):
+                if content is None:
+                    vanished[instant.time] = instant.path
+                else:
+                    self.take(instant.time, instant.completion, decode_commit(content, instant.path))
+        return vanished
 
     def take(self, instant: str, completion: str, commit: CommitMetadata) -> None:
         """What one commit says."""
