@@ -7,10 +7,11 @@ import pytest
 from headgate_tables import hudi
 from headgate_tables.errors import RangeGoneError
 from headgate_tables.hudi.log.names import log_name
+from headgate_tables.hudi.lost_files import list_unlisted
 from headgate_tables.hudi.snapshot import new_instants
 from headgate_tables.hudi.timeline.active import Timeline
 from headgate_tables.hudi.timeline.instant import Instant, State
-from headgate_tables.hudi.view import FileSystemView, list_folders
+from headgate_tables.hudi.view import FileSystemView
 from support.counting import counted
 from support.readers import query_by_hudi_rs
 from support.tables import SHORT, create, rows
@@ -83,15 +84,19 @@ def test_a_savepoint_a_clean_and_an_archiving_are_followed_without_listing(write
     assert held == there, "the view kept files that were cleaned"
 
 
-def test_what_is_committed_while_the_folders_are_listed_is_in_the_view_that_comes_of_it(writer: hudi.Table) -> None:
-    """The owner lists on another thread; its slots may be folded before that ends, so that none names the file any more."""
-    context = writer._context()
+def test_what_is_committed_while_a_thread_lists_is_in_the_view_that_comes_of_it_unread(writer: hudi.Table) -> None:
+    """The owner's commits wait while a listing is taken in. Slots may be folded before, so that none names the file any more."""
+    writer.close()
+    owner, store = counted(writer.url)
+    context = owner._context()
     context.snapshots.begin_listing()
-    folders = list(list_folders(context.store))
-    done = writer.upsert(rows(("b", 9, "b")))
+    listed, _ = list_unlisted(store, context.layout.history_folder, ())
+    done = owner.upsert(rows(("b", 9, "b")))
     context.log.fold()
-    view = context.snapshots.end_listing(folders).view
+    with store.forgetting():
+        view = context.snapshots.end_listing(listed)
     assert done.instant in {log.instant for part in view.latest_slices() for log in part.logs}
+    assert store.opened == []
 
 
 def test_what_was_archived_unseen_makes_the_reader_list_again(writer: hudi.Table, reader: Reader) -> None:

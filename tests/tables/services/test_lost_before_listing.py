@@ -12,7 +12,7 @@ import pytest
 from headgate_tables import hudi
 from headgate_tables.errors import CorruptFileError, MissingFileError, OptionError
 from headgate_tables.face.operation import Plan
-from headgate_tables.hudi.lost_files import find_unlisted
+from headgate_tables.hudi.lost_files import find_unlisted, list_unlisted
 from headgate_tables.hudi.services.stuck import FIRST_REST_MS
 from headgate_tables.storage.local import LocalStore
 from headgate_tables.storage.store import FolderListing
@@ -297,6 +297,27 @@ def test_w6_a_listing_from_before_a_restore_does_not_hide_a_lost_file_of_the_sli
     plan = scene.maintained()
     assert plan is not None
     assert lost.name in {log.name for each in plan.operations for log in each.logs}
+
+
+@pytest.mark.parametrize("meanwhile", ["nothing", "a commit", "an overwrite"])
+def test_the_view_of_a_listing_by_a_thread_is_the_one_that_any_handle_lists(scene: Scene, meanwhile: str) -> None:
+    """Of a table with logs of archived commits, a group that was replaced, and a file that only its slot names."""
+    assert any(instant in scene.file("log").name for instant in scene.archive())
+    overwriting.overwrite(scene.table, arrow(rows(7, "b")), "insert_overwrite")
+    scene.write(8)
+    max(scene.folder.glob("a/.*.log.*"), key=lambda path: path.name.partition("_")[2]).unlink()
+    snapshots = hudi.open_table(str(scene.folder))._opened.snapshots
+    snapshots.begin_listing()
+    listed, unlisted = list_unlisted(scene.table._store, "history", ())
+    assert len(unlisted) == 1
+    if meanwhile == "a commit":
+        scene.write(9)
+    elif meanwhile == "an overwrite":
+        overwriting.overwrite(scene.table, arrow(rows(9, "a")), "insert_overwrite")
+    found = snapshots.end_listing(listed)
+    expected = hudi.open_table(str(scene.folder))._opened.snapshots.current().view
+    assert (list(found.groups()), found.replaced()) == (list(expected.groups()), expected.replaced())
+    assert found.timeline == expected.timeline
 
 
 def test_a_commit_whose_metadata_cannot_be_read_keeps_plans_from_being_made(scene: Scene) -> None:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from headgate_tables.errors import MissingFileError
 from headgate_tables.hudi.aged_files import AgedFiles, read_aged
 from headgate_tables.hudi.log.names import LogName, parse_base_name, parse_log_name
 from headgate_tables.hudi.timeline.active import content_of, read_timeline
 from headgate_tables.hudi.timeline.commit_metadata import CommitMetadata, decode_commit
-from headgate_tables.hudi.timeline.history import archived_contents
+from headgate_tables.hudi.timeline.history import archived_completions, archived_contents
 from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER, WRITE_ACTIONS, Instant
 from headgate_tables.hudi.view import FileSystemView, list_folders
 from headgate_tables.storage.store import Store
@@ -23,10 +23,6 @@ from headgate_tables.storage.workers import Workers
 
 _READS = 16
 """Instants that are read at once: an object store takes tens of milliseconds for each."""
-
-
-Folders: TypeAlias = Sequence[tuple[str, Mapping[str, int]]]
-"""The result of ``list_folders``."""
 
 
 class CommittedFile(NamedTuple):
@@ -49,30 +45,31 @@ def find_unlisted(store: Store, history_folder: str, view: FileSystemView) -> li
     listing.
 
     Reads the metadata of all writes of the timeline, whose number settings bound (about 0.03 ms of CPU for each file that they
-    name), and the history only when ``AgedFiles`` shows that the view lacks some of it. For any thread. Raises CorruptFileError
-    for metadata that cannot be read, or are gone since the timeline was listed.
+    name), and the history only when ``AgedFiles`` shows that the view lacks some of it. The view also learns which groups these
+    writes replaced. For any thread. Raises CorruptFileError for metadata that cannot be read, or are gone since the timeline was
+    listed.
     """
     compared = _Compared(view, lambda _: True)
     compared.take_timeline(store, content_of)
+    view.note_replaced(compared.replaced)
     left = read_aged(store)
-    if left is not None and left != AgedFiles.of(view, left.until, compared.replaced):
+    if left is not None and left != AgedFiles.of(view, left.until):
         for _ in compared.take_archived(store, history_folder):
             pass
     return compared.lost()
 
 
-def list_unlisted(store: Store, history_folder: str, uncounted: Sequence[str]) -> tuple[Folders, list[CommittedFile]]:
-    """The table's folders, and what commits name besides. ``uncounted``: paths of files that are in no slice. For any thread;
+def list_unlisted(store: Store, history_folder: str, uncounted: Sequence[str]) -> tuple[FileSystemView, list[CommittedFile]]:
+    """The table as listed, and what commits name besides. ``uncounted``: paths of files that are in no slice. For any thread;
     raises as ``find_unlisted``.
     """
-    view = FileSystemView(read_timeline(store), {}, lambda _: {})
-    folders = list(list_folders(store))
-    for folder, files in folders:
+    view = FileSystemView(read_timeline(store), {}, lambda oldest: archived_completions(store, history_folder, oldest=oldest))
+    for folder, files in list_folders(store):
         view.add_files(folder, files)
     for path in uncounted:
         folder, _, name = path.rpartition("/")
         view.remove_files(folder, [name])
-    return folders, find_unlisted(store, history_folder, view)
+    return view, find_unlisted(store, history_folder, view)
 
 
 def expect_committed(view: FileSystemView, unlisted: Sequence[CommittedFile]) -> None:
@@ -157,7 +154,7 @@ class _Compared:
     def __init__(self, view: FileSystemView, is_about: Callable[[str], bool]) -> None:
         self._view = view
         self._is_about = is_about
-        self.replaced = set(view.replaced())
+        self.replaced = dict(view.replaced())
         self._bases: Mapping[tuple[str, str], str] = {
             (group.partition, group.file_id): max(group.bases) for group in view.groups() if group.bases
         }
@@ -184,7 +181,7 @@ class _Compared:
         if completion > self._until:
             return  # it is younger than the view
         for partition, file_ids in commit.replaced.items():
-            self.replaced.update((partition, file_id) for file_id in file_ids)
+            self.replaced.update({(partition, file_id): instant for file_id in file_ids})
         for each in _named_in(instant, completion, commit):
             if self._is_about(each.partition):
                 self.expect(each)

@@ -1,6 +1,6 @@
 """The table as of now: timeline, view and schema together, updated with as little listing as the new instants allow."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -104,15 +104,22 @@ class Snapshots:
         """From now on ``add_completed`` also notes what a listing that begins now may miss."""
         self._missed = []
 
-    def end_listing(self, folders: Sequence[tuple[str, Mapping[str, int]]]) -> Snapshot:
-        """Makes the snapshot from what ``list_folders`` gave, perhaps on another thread, and from what was noted since."""
+    def end_listing(self, view: FileSystemView) -> FileSystemView:
+        """Makes the snapshot of a view that another thread has made, and of what was noted since. Lists again only if more has
+        happened than ``current`` could follow. Returns the snapshot's view.
+        """
         timeline = self.timeline()
-        view = self._view(timeline, folders)
         for done, names in self._missed or ():
             _add(view, done, names)
         self._missed = None
+        view = self._with_decided(view) if self._advance(view, timeline) else self._list(timeline)
         self._current, self._is_kept = Snapshot(view, self._schema(timeline)), True
-        return self._current
+        return view
+
+    def of_folders(self, folders: Iterable[tuple[str, Mapping[str, int]]]) -> Snapshot:
+        """Makes a snapshot from what ``list_folders`` gave before."""
+        timeline = self.timeline()
+        return Snapshot(self._view(timeline, folders), self._schema(timeline))
 
     def _advance(self, view: FileSystemView, timeline: Timeline) -> bool:
         """Brings the view up to ``timeline`` by the metadata of new instants; False when these do not name every change."""
@@ -144,6 +151,9 @@ class Snapshots:
         view = FileSystemView(timeline, replaced, self._archived)
         for folder, files in folders:
             view.add_files(folder, files)
+        return self._with_decided(view)
+
+    def _with_decided(self, view: FileSystemView) -> FileSystemView:
         for file in self._decided():
             folder, _, name = file.path.rpartition("/")
             view.add_files(folder, {name: file.size})

@@ -135,6 +135,10 @@ class FileSystemView:
             return self._replaced
         return {key: instant for key, instant in self._replaced.items() if counts(instant)}
 
+    def note_replaced(self, groups: Mapping[tuple[str, str], str]) -> None:
+        """Takes groups out that replacecommits of its timeline have removed: as the constructor's ``replaced``."""
+        self._replaced.update(groups)
+
     def follow(self, timeline: Timeline) -> None:
         """Moves on to a newer timeline; the caller adds files of its new instants and removes cleaned ones."""
         if timeline.start != self._start:

@@ -6,7 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from headgate_tables.face.operation import OperationResult, Plan
 from headgate_tables.face.results import MaintenanceResult, SliceLogSize
-from headgate_tables.hudi.lost_files import CommittedFile, Folders, list_unlisted
+from headgate_tables.hudi.lost_files import CommittedFile, list_unlisted
 from headgate_tables.hudi.services.planning.left_figures import at_most_after
 from headgate_tables.hudi.services.planning.live_slices import LiveSlices
 from headgate_tables.hudi.services.planning.next_steps import BUNCH, MaintenanceState, Step, next_steps
@@ -16,6 +16,7 @@ from headgate_tables.hudi.services.retention.trimming import archive, clean
 from headgate_tables.hudi.services.stuck import Key
 from headgate_tables.hudi.services.table_context import TableContext
 from headgate_tables.hudi.timeline.instant import NEVER
+from headgate_tables.hudi.view import FileSystemView
 
 LONGEST_WAIT_MS = 60_000
 """A slice that is due waits no longer than this for others: there may be no further commits."""
@@ -28,7 +29,7 @@ class Maintainer:
     """
 
     def __init__(self) -> None:
-        self._listing: Future[tuple[Folders, list[CommittedFile]]] | None = None
+        self._listing: Future[tuple[FileSystemView, list[CommittedFile]]] | None = None
         self._slices: LiveSlices | None = None
         self._replacing: list[str] = []
         self._planned_ago, self._planned_ms = BUNCH, 0

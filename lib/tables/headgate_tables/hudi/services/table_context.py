@@ -10,7 +10,7 @@ from headgate_tables.face.operation import Operation, Plan
 from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi.definition import Definition, Layout, avro_schema
 from headgate_tables.hudi.log.names import parse_base_name
-from headgate_tables.hudi.lost_files import CommittedFile, Folders, expect_committed, find_unlisted
+from headgate_tables.hudi.lost_files import CommittedFile, expect_committed, find_unlisted
 from headgate_tables.hudi.services.stuck import Key, StuckSlice, stuck_slices
 from headgate_tables.hudi.snapshot import Snapshots
 from headgate_tables.hudi.view import FileSystemView
@@ -64,9 +64,9 @@ class TableContext:
             expect_committed(known.view, find_unlisted(self.store, self.layout.history_folder, known.view))
         return known.view
 
-    def end_listing(self, folders: Folders, unlisted: Sequence[CommittedFile]) -> None:
+    def end_listing(self, listed: FileSystemView, unlisted: Sequence[CommittedFile]) -> None:
         """Makes the view of what ``list_unlisted`` gave on another thread."""
-        view = self.snapshots.end_listing(folders).view
+        view = self.snapshots.end_listing(listed)
         self._drop_uncounted(view)
         expect_committed(view, unlisted)
 

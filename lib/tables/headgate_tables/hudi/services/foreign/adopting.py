@@ -160,7 +160,7 @@ def _snapshot(store: Store, layout: Layout, listed: ListedTable, without: Sequen
     for path in without:
         folder, _, name = path.rpartition("/")
         files.get(folder, {}).pop(name, None)
-    return Snapshots(store, layout, None, lambda: ()).end_listing(list(files.items()))
+    return Snapshots(store, layout, None, lambda: ()).of_folders(files.items())
 
 
 def _has_writes(foreign: ForeignChanges) -> bool:
