@@ -16,18 +16,18 @@ from headgate_tables.hudi.log.avro_walk import Bytes, OutOfStepError, Positions,
 from headgate_tables.hudi.schema.avro_json import AvroField, AvroSchema, AvroType, spelled_out
 
 _DECIMAL_BYTES = 16
-_NUMBERS = {"float": (pa.float32(), 4), "double": (pa.float64(), 8)}
+_FLOATS = {"float": pa.float32(), "double": pa.float64()}
 
 
 class ColumnReader:
-    """``run``: of bytes. ``steps``: as ``Walk`` has them. Its methods raise OutOfStepError, and ArrowException for text that is
-    no Unicode and a decimal of too many digits.
+    """``run``: of bytes; ``raw`` are the same. ``steps``: as ``Walk`` has them. Its methods raise OutOfStepError, and
+    ArrowException for text that is no Unicode and a decimal of too many digits.
     """
 
     def __init__(self, run: pa.Buffer, steps: int) -> None:
         self._run = run
-        self._raw: Bytes = np.frombuffer(memoryview(run).cast("B"), dtype=np.uint8)
-        self.walk = Walk(self._raw, steps)
+        self.raw: Bytes = np.frombuffer(memoryview(run).cast("B"), dtype=np.uint8)
+        self.walk = Walk(self.raw, steps)
 
     def read(self, shape: AvroSchema, at: Positions) -> tuple[Array, Positions]:
         """The values of this type at ``at``, and the positions after them."""
@@ -39,9 +39,9 @@ class ColumnReader:
         if kind == "boolean":
             after = self.walk.past("boolean", at)
             return mask_array(self._cells(at, 1)[:, 0] == 1), after
-        if isinstance(kind, str) and kind in _NUMBERS:
-            target, width = _NUMBERS[kind]
-            return _fixed_width(target, self._cells(at, width)), at + width
+        if isinstance(kind, str) and kind in _FLOATS:
+            target, after = _FLOATS[kind], self.walk.past(kind, at)
+            return _fixed_width(target, self._cells(at, target.byte_width)), after
         if kind in ("string", "bytes"):
             return self._text(shape, kind, at)
         return self._whole(spelled_out(shape), at)
@@ -111,20 +111,20 @@ class ColumnReader:
 
     def _cells(self, at: Positions, width: int) -> Bytes:
         """uint8[n, width]."""
-        if at.size and int(at.max()) + width > self._raw.size:
+        if at.size and int(at.max()) + width > self.raw.size:
             raise OutOfStepError
         if not at.size:
             return np.empty((0, width), dtype=np.uint8)
-        return np.lib.stride_tricks.sliding_window_view(self._raw, width)[at]
+        return np.lib.stride_tricks.sliding_window_view(self.raw, width)[at]
 
     def _right_aligned(self, starts: Positions, ends: Positions) -> Bytes:
         """uint8[n, 16]: numbers of various lengths, each behind copies of its sign."""
         if (ends - starts > _DECIMAL_BYTES).any() or (ends == starts).any():
             raise OutOfStepError
         at = ends[:, None] - np.arange(_DECIMAL_BYTES, 0, -1)
-        first = self._raw.take(starts, mode="clip")
+        first = self.raw.take(starts, mode="clip")
         sign = (first >> 7) * np.uint8(0xFF)
-        return np.where(at >= starts[:, None], self._raw.take(at, mode="clip"), sign[:, None])
+        return np.where(at >= starts[:, None], self.raw.take(at, mode="clip"), sign[:, None])
 
 
 def _fixed_width(target: pa.DataType, values: npt.NDArray[Any]) -> Array:

@@ -153,7 +153,7 @@ def _decode_columns(payload: pa.Buffer) -> tuple[Array, Array, Array | None] | N
     run = payload.slice(start, payload.size - start - 1)
     reader, values = ColumnReader(run, steps=0), None
     try:
-        starts = _record_starts(reader, np.frombuffer(memoryview(run), dtype=np.uint8), count, middle, ordinal)
+        starts = _record_starts(reader, count, middle, ordinal)
         keys, at = reader.read("string", starts + 1)
         if ordinal:
             shape, kind = _WRAPPED[ordinal]
@@ -179,13 +179,13 @@ def _first_middle(view: memoryview, start: int) -> tuple[str, int, bytes]:
     return partition, ordinal, bytes(view[begin:end])
 
 
-def _record_starts(reader: ColumnReader, raw: npt.NDArray[np.uint8], count: int, middle: bytes, ordinal: int) -> Positions:
-    """Where each of ``count`` records begins that have that between key and ordering value, and are ``raw`` from end to end.
+def _record_starts(reader: ColumnReader, count: int, middle: bytes, ordinal: int) -> Positions:
+    """Where each of ``count`` records begins that have that between key and ordering value, and are the run from end to end.
 
     Each position where one may begin is followed to where that one would end. By chance there are too many: one at which none
     ends is no beginning. If there are still too many, the records are to be read one by one. Raises OutOfStepError.
     """
-    walk = reader.walk
+    walk, raw = reader.walk, reader.raw
     starts = np.flatnonzero(raw == _GIVEN)
     if len(starts) > _MOST_STARTS * count or len(middle) > _LONGEST_MIDDLE:
         raise OutOfStepError
