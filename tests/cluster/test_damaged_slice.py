@@ -1,6 +1,8 @@
 """One log of twelve slices has a flipped byte, or is gone: the others go on at their rate, and the slice comes back complete."""
 
 import asyncio
+import contextlib
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,8 @@ SETTINGS = {
     "hoodie.compact.inline.max.delta.commits": "2",
     "headgate.compaction.first.delta.commits": "2",
 }
+FIRST = 3
+"""Batches 0 to 2 are in a table before anything happens to it."""
 CHECKPOINTS = 4 * LIMIT
 
 
@@ -82,83 +86,83 @@ async def commit(channel: aio.Channel, number: int) -> None:
     await channel.flush()
 
 
-@pytest.mark.parametrize(("how", "said"), [("flipped", "{} at byte 0"), ("gone", "{} is pinned by a compaction, but not there")])
-async def test_a_damaged_slice_is_nobody_elses_trouble_and_comes_back_complete(tmp_path: Path, how: str, said: str) -> None:
-    with Cluster(tmp_path / "cluster", writers=2, options=OPTIONS) as cluster:
+@contextlib.asynccontextmanager
+async def first_batches(folder: Path, writers: int) -> AsyncIterator[tuple[Cluster, aio.Headgate, aio.Channel, str]]:
+    """A cluster with the ``FIRST`` batches in a table of which no slice is compacted yet; and the table's url."""
+    with Cluster(folder, writers=writers, options=OPTIONS) as cluster:
         async with aio.connect(cluster.address, timeout=READY_S, wait=READY_S) as hg:
             table = await hg.create_table("t", SCHEMA, key="id", ordering="ts", partition_by="part", buckets=BUCKETS)
-            url = table.info.url
             await Maintenance(hg, "t").configure({"headgate.compaction.first.delta.commits": "1000"})
             async with table.channel("c") as channel:
-                for number in range(3):
+                for number in range(FIRST):
                     await commit(channel, number)
-                name, path, content = harm_a_log(url, how)
-                await Maintenance(hg, "t").configure(SETTINGS)
-                cluster.start("compactor-1")
-                for number in range(3, 3 + CHECKPOINTS):  # four times the limit
-                    await commit(channel, number)
-                async with asyncio.timeout(READY_S):
-                    while f"file slice {name} cannot be compacted" not in (alarms := await status(hg)):
-                        await asyncio.sleep(0.1)
-                    while len(compacted(hudi.open_table(url))) < BUCKETS - 1 or healthy_logs(url, name) >= LIMIT:
-                        await asyncio.sleep(0.1)
-                assert said.format(path.name) in alarms
-                assert f"headgate table slice set-aside t {name}" in alarms
-                assert name not in compacted(hudi.open_table(url))
+                yield cluster, hg, channel, table.info.url
 
-                await slice_command(cluster, "set-aside", "t", name)
-                cluster.kill("coordinator-1")
-                cluster.start("coordinator-1")
-                set_aside, number = await refused_alone(channel, CHECKPOINTS + 3)
-                assert f"file slice {name} is set aside" in await status(hg)
 
-                path.write_bytes(content)
-                [told] = (await Maintenance(hg, "t").list_slices()).slices
-                assert (told.name, told.aside) == (name, True)
-                await slice_command(cluster, "readmit", "t", name)
-                async with asyncio.timeout(READY_S):
-                    await taken(channel, set_aside)
-                    while name in (alarms := await status(hg)):
-                        await commit(channel, number := number + 1)
-        found = hudi.open_table(url)
-        assert name in compacted(found)
-        assert found.verify().ok
-        expected = {f"k{n}": number for n in range(RECORDS)}
-        assert {row["id"]: row["ts"] for row in found.scan().to_table().to_pylist()} == expected
-        assert {row["id"]: row["ts"] for row in query_by_hudi_rs(url.removeprefix("file://"))} == expected
+@pytest.mark.parametrize(("how", "said"), [("flipped", "{} at byte 0"), ("gone", "{} is pinned by a compaction, but not there")])
+async def test_a_damaged_slice_is_nobody_elses_trouble_and_comes_back_complete(tmp_path: Path, how: str, said: str) -> None:
+    async with first_batches(tmp_path / "cluster", writers=2) as (cluster, hg, channel, url):
+        name, path, content = harm_a_log(url, how)
+        await Maintenance(hg, "t").configure(SETTINGS)
+        cluster.start("compactor-1")
+        for number in range(FIRST, FIRST + CHECKPOINTS):  # four times the limit
+            await commit(channel, number)
+        async with asyncio.timeout(READY_S):
+            while f"file slice {name} cannot be compacted" not in (alarms := await status(hg)):
+                await asyncio.sleep(0.1)
+            while len(compacted(hudi.open_table(url))) < BUCKETS - 1 or healthy_logs(url, name) >= LIMIT:
+                await asyncio.sleep(0.1)
+        assert said.format(path.name) in alarms
+        assert f"headgate table slice set-aside t {name}" in alarms
+        assert name not in compacted(hudi.open_table(url))
+
+        await slice_command(cluster, "set-aside", "t", name)
+        cluster.kill("coordinator-1")
+        cluster.start("coordinator-1")
+        set_aside, number = await refused_alone(channel, FIRST + CHECKPOINTS)
+        assert f"file slice {name} is set aside" in await status(hg)
+
+        path.write_bytes(content)
+        [told] = (await Maintenance(hg, "t").list_slices()).slices
+        assert (told.name, told.aside) == (name, True)
+        await slice_command(cluster, "readmit", "t", name)
+        async with asyncio.timeout(READY_S):
+            await taken(channel, set_aside)
+            while name in (alarms := await status(hg)):
+                await commit(channel, number := number + 1)
+    found = hudi.open_table(url)
+    assert name in compacted(found)
+    assert found.verify().ok
+    expected = {f"k{n}": number for n in range(RECORDS)}
+    assert {row["id"]: row["ts"] for row in found.scan().to_table().to_pylist()} == expected
+    assert {row["id"]: row["ts"] for row in query_by_hudi_rs(url.removeprefix("file://"))} == expected
 
 
 async def test_a_file_that_is_lost_before_a_takeover_alarms_the_next_owner_until_its_loss_is_accepted(tmp_path: Path) -> None:
-    with Cluster(tmp_path / "cluster", writers=1, options=OPTIONS) as cluster:
-        async with aio.connect(cluster.address, timeout=READY_S, wait=READY_S) as hg:
-            table = await hg.create_table("t", SCHEMA, key="id", ordering="ts", partition_by="part", buckets=BUCKETS)
-            url = table.info.url
-            await Maintenance(hg, "t").configure({"headgate.compaction.first.delta.commits": "1000"})
-            async with table.channel("c") as channel:
-                for number in range(3):
-                    await commit(channel, number)
-                cluster.kill("coordinator-1")
-                with hudi.open_table(url, take_over=True) as between:
-                    between.configure(SETTINGS)
-                    fold(between)
-                name, path, _ = harm_a_log(url, "gone")
-                cluster.start("compactor-1")
-                cluster.start("coordinator-1")
-                async with asyncio.timeout(READY_S):
-                    while f"file slice {name} cannot be compacted" not in (alarms := await status(hg)):
-                        await commit(channel, number := number + 1)
-                    while len(compacted(hudi.open_table(url))) < BUCKETS - 1:
-                        await asyncio.sleep(0.1)
-                assert f"{path.name} is pinned by a compaction, but not there" in alarms
-                assert "headgate table slice readmit TABLE SLICE --accept-loss" in alarms
-                assert name not in compacted(hudi.open_table(url))
+    async with first_batches(tmp_path / "cluster", writers=1) as (cluster, hg, channel, url):
+        cluster.kill("coordinator-1")
+        with hudi.open_table(url, take_over=True) as between:
+            between.configure(SETTINGS)
+            fold(between)
+        name, path, _ = harm_a_log(url, "gone")
+        cluster.start("compactor-1")
+        cluster.start("coordinator-1")
+        number = FIRST - 1
+        async with asyncio.timeout(READY_S):
+            while f"file slice {name} cannot be compacted" not in (alarms := await status(hg)):
+                await commit(channel, number := number + 1)
+            while len(compacted(hudi.open_table(url))) < BUCKETS - 1:
+                await asyncio.sleep(0.1)
+        assert f"{path.name} is pinned by a compaction, but not there" in alarms
+        assert "headgate table slice readmit TABLE SLICE --accept-loss" in alarms
+        assert name not in compacted(hudi.open_table(url))
 
-                await slice_command(cluster, "readmit", "t", name, "--accept-loss")
-                async with asyncio.timeout(READY_S):
-                    while name not in compacted(hudi.open_table(url)) or name in await status(hg):
-                        await commit(channel, number := number + 1)
-        rows = hudi.open_table(url).scan().to_table().to_pylist()
-        assert {row["id"]: row["ts"] for row in rows} == {f"k{n}": number for n in range(RECORDS)}
+        await slice_command(cluster, "readmit", "t", name, "--accept-loss")
+        async with asyncio.timeout(READY_S):
+            while name not in compacted(hudi.open_table(url)) or name in await status(hg):
+                await commit(channel, number := number + 1)
+    rows = hudi.open_table(url).scan().to_table().to_pylist()
+    assert {row["id"]: row["ts"] for row in rows} == {f"k{n}": number for n in range(RECORDS)}
 
 
 def fold(table: Table) -> None:
