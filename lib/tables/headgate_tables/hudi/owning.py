@@ -1,7 +1,6 @@
 """The owning half of a table handle: the fence, transactions, channels, and repairs of commit log and timeline."""
 
 from collections.abc import Collection, Sequence
-from functools import partial
 
 from headgate_tables.commitlog.commit_log import CommitLog
 from headgate_tables.commitlog.first_slot import create_log
@@ -94,7 +93,7 @@ class TableOwner(TableReader, TableServices):
         instant = log.begin()  # last: from here on the instant is open until something ends it
         epoch, process = log.state.epoch, self._opened.process
         writer = ChangeWriter(self._store, definition, epoch=epoch, process=process, ordinal=0, layout=self._parquet)
-        write = partial(writer.write, block_format=self.settings.block_format, threads=THREADS)
+        write = writer.with_settings(self.settings.block_format, THREADS)
         return Transaction(
             self._store, log, definition, self._groups, write, instant, self._before_commit, self._after_commit, schema
         )

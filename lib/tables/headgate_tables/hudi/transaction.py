@@ -19,6 +19,7 @@ from headgate_tables.face.writing import Changes, LoadMode
 from headgate_tables.hudi.batches import table_chunks
 from headgate_tables.hudi.bucket_rules import Rescale
 from headgate_tables.hudi.bulk_loads import DELTACOMMIT, BulkLoad, Replaced
+from headgate_tables.hudi.change_writer import WriteChanges
 from headgate_tables.hudi.commit_files import commit_files, pending_deltacommit, summary
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.groups import GroupIds
@@ -32,10 +33,7 @@ from headgate_tables.storage.store import Store
 
 
 class Transaction:
-    """Made by ``Table.transaction()``. As a context manager it commits at the end, or rolls back on an error.
-
-    ``write``: ``ChangeWriter.write`` with the table's settings.
-    """
+    """Made by ``Table.transaction()``. As a context manager it commits at the end, or rolls back on an error."""
 
     def __init__(
         self,
@@ -43,7 +41,7 @@ class Transaction:
         log: CommitLog,
         definition: Definition,
         groups: GroupIds,
-        write: partial[list[WriteStatus]],
+        write: WriteChanges,
         instant: str,
         before_commit: Callable[[bool], Collection[str]],
         after_commit: Callable[["Transaction", str], None],
