@@ -82,7 +82,9 @@ ATTACKS: Final = {
     "coordinator, no token, 120 x 9 MiB": Attack("coordinator-1", _LIST, 120, _one_large),
     "coordinator, token, 120 x 9 MiB": Attack("coordinator-1", _LIST, 120, _one_large, metadata=TOKEN),
     f"coordinator, health check, 1,024 streams of {_PART_MIB} MiB": Attack("coordinator-1", _HEALTH, 1_024, _largest_taken),
-    f"coordinator, token, 1,024 streams of {_PART_MIB} MiB": Attack("coordinator-1", _LIST, 1_024, _largest_taken, metadata=TOKEN),
+    f"coordinator, token, 1,024 streams of {_PART_MIB} MiB": Attack(
+        "coordinator-1", _LIST, 1_024, _largest_taken, metadata=TOKEN
+    ),
 }
 
 
