@@ -2,7 +2,8 @@
 
 import asyncio
 import contextlib
-from collections import Counter
+import itertools
+from collections import Counter, defaultdict, deque
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Final
@@ -16,6 +17,9 @@ _SHARE: Final = 2
 
 @dataclass(eq=False, slots=True)
 class _Waiting:
+    """``number``: those that began to wait before have smaller ones."""
+
+    number: int
     caller: str
     nbytes: int
     turn: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
@@ -24,7 +28,8 @@ class _Waiting:
 class ReadBudget:
     """``total`` bytes, for which a caller waits ``seconds`` at most.
 
-    Of those that wait, the caller that holds least is next; a large request is not overtaken for ever.
+    Of those that wait, the caller that holds least is next; a large request is not overtaken for ever. A thousand that wait cost
+    the next one nothing.
     """
 
     def __init__(self, total: int, seconds: float) -> None:
@@ -32,7 +37,9 @@ class ReadBudget:
         self._seconds = seconds
         self._by_caller: Counter[str] = Counter()
         self._used = 0
-        self._waiting: list[_Waiting] = []
+        self._numbers = itertools.count()
+        self._waiting: defaultdict[str, deque[_Waiting]] = defaultdict(deque)
+        """By caller, without those of whom none waits."""
 
     @property
     def used(self) -> int:
@@ -53,15 +60,14 @@ class ReadBudget:
 
         Raises as ``reserved`` does; a ``patient`` caller waits as long as it takes.
         """
-        waiting = _Waiting(caller, nbytes)
-        self._waiting.append(waiting)
+        waiting = _Waiting(next(self._numbers), caller, nbytes)
+        self._waiting[caller].append(waiting)
         self._share_out()
         try:
             async with asyncio.timeout(None if patient else self._seconds):
                 await waiting.turn
         except BaseException as error:
-            if waiting in self._waiting:
-                self._waiting.remove(waiting)
+            if self._remove(waiting):
                 self._share_out()
             else:
                 self.free(caller, nbytes)
@@ -78,16 +84,26 @@ class ReadBudget:
         self._share_out()
 
     def _share_out(self) -> None:
-        while allowed := [each for each in self._waiting if self._is_in_share(each)]:
-            following = min(allowed, key=lambda each: self._by_caller[each.caller])
+        while allowed := [queue[0] for queue in self._waiting.values() if self._is_in_share(queue[0])]:
+            following = min(allowed, key=lambda each: (self._by_caller[each.caller], each.number))
             if self._used and self._used + following.nbytes > self._total:
                 return
-            self._waiting.remove(following)
+            self._remove(following)
             self._used += following.nbytes
             self._by_caller[following.caller] += following.nbytes
             # A caller that has gone frees it again, in ``reserve``.
             if not following.turn.done():
                 following.turn.set_result(None)
+
+    def _remove(self, waiting: _Waiting) -> bool:
+        """False if it does not wait any more."""
+        queue = self._waiting.get(waiting.caller)
+        if queue is None or waiting not in queue:
+            return False
+        queue.remove(waiting)
+        if not queue:
+            del self._waiting[waiting.caller]
+        return True
 
     def _is_in_share(self, waiting: _Waiting) -> bool:
         used = self._by_caller[waiting.caller]

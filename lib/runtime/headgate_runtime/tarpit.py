@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from headgate_runtime.caller_rates import LONGEST_WAIT_S, CallerRates
+from headgate_runtime.caller_rates import CallerRates
 from headgate_runtime.world import Clock
 
 STRANGERS: Final = "callers without an identity"
@@ -22,7 +22,7 @@ class Tarpit:
         self._places = places
         self._waiting = 0
         self._refusals = CallerRates(clock, at_once, at_once, longest_s=places / at_once)
-        self._checks = CallerRates(clock, 1, 1, LONGEST_WAIT_S)
+        self._checks = CallerRates(clock, 1, 1, longest_s=places)
 
     async def wait(self, caller: str) -> None:
         """Returns when it is the turn of a refusal of this caller."""
