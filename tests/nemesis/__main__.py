@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 import headgate.aio
@@ -53,7 +54,7 @@ def _run(options: argparse.Namespace, folder: Path) -> int:
     with PLACES[options.store](folder) as place:
         with _cluster(folder, place) as cluster:
             url = create_table(cluster.address, "t", workload, buckets=2)
-            asyncio.run(_configure(cluster.address, "t"))
+            asyncio.run(_configure(cluster.address, "t", SETTINGS | dict(options.set)))
             told = (cluster.address, "t", workload, folder)
             with (
                 Producers(*told, rows=0, rate=options.rate / len(PARTS.producers), timeout=300) as producers,
@@ -91,9 +92,9 @@ def _cluster(folder: Path, place: Place) -> Cluster:
     )
 
 
-async def _configure(address: str, table: str) -> None:
+async def _configure(address: str, table: str, settings: Mapping[str, str]) -> None:
     async with headgate.aio.connect(address, timeout=60, wait=60) as hg:
-        await Maintenance(hg, table).configure(SETTINGS)
+        await Maintenance(hg, table).configure(settings)
 
 
 def _torment(scene: Scene, options: argparse.Namespace) -> tuple[float, list[Fault]]:
@@ -152,10 +153,18 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--rate", type=float, default=600, help="rows a second, of three producers together")
     parser.add_argument("--store", choices=[*PLACES], default="local", help="a disk of its own, or a real S3 server on that disk")
     parser.add_argument("--kinds", default="", help=f"only these, with commas: {', '.join(kind.name.lower() for kind in Kind)}")
+    parser.add_argument("--set", type=_setting, action="append", default=[], metavar="KEY=VALUE", help="a setting of the table")
     parser.add_argument("--json", action="store_true", help="a last line for programs")
     options = parser.parse_args()
     options.kinds = _kinds(parser, options)
     return options
+
+
+def _setting(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise argparse.ArgumentTypeError("want KEY=VALUE")
+    return key, value
 
 
 def _kinds(parser: argparse.ArgumentParser, options: argparse.Namespace) -> list[Kind]:
