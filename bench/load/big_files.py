@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -39,10 +39,11 @@ def prepare(kind: Kind, megabytes: int) -> tuple[str, Digest]:
     return str(path), digest
 
 
-def digest_of(source: str, connection: duckdb.DuckDBPyConnection | None = None) -> Digest:
-    """``source``: what DuckDB can select the events' columns from."""
-    names = ", ".join(EVENTS_SCHEMA.names)
-    query = f"SELECT count(*) AS rows, coalesce(sum(hash({names})::HUGEINT), 0)::VARCHAR AS total FROM {source}"
+def digest_of(
+    source: str, connection: duckdb.DuckDBPyConnection | None = None, columns: Sequence[str] = tuple(EVENTS_SCHEMA.names)
+) -> Digest:
+    """``source``: what DuckDB can select the columns from."""
+    query = f"SELECT count(*) AS rows, coalesce(sum(hash({', '.join(columns)})::HUGEINT), 0)::VARCHAR AS total FROM {source}"
     (found,) = (connection or connect()).sql(query).to_arrow_table().to_pylist()
     return [found["rows"], int(found["total"])]
 

@@ -73,19 +73,20 @@ def by_paimon(file: str, folder: str, schema: str) -> dict[str, float]:
     return _measured(load, ["bench.tables.contenders.paimon"])
 
 
-def digest_by_hudi_rs(url: str) -> list[int]:
-    """The digest of a table's rows, as hudi-rs reads them, which shares no code with us."""
+def digest_by_hudi_rs(url: str, schema: "pa.Schema | None" = None) -> list[int]:
+    """The digest of a table's rows (events, or those of ``schema``), as hudi-rs reads them, which shares no code with us."""
     import pyarrow as pa
     from hudi import HudiReadOptions, HudiTable
 
     from bench.load.big_files import connect, digest_of
     from support.events import EVENTS_SCHEMA
 
-    names = EVENTS_SCHEMA.names
-    found = pa.Table.from_batches(HudiTable(url).read(HudiReadOptions(projection=names))).select(names).cast(EVENTS_SCHEMA)
+    schema = schema or EVENTS_SCHEMA
+    names = schema.names
+    found = pa.Table.from_batches(HudiTable(url).read(HudiReadOptions(projection=names))).select(names).cast(schema)
     connection = connect()
     connection.register("found", found)
-    return digest_of("found", connection)
+    return digest_of("found", connection, names)
 
 
 def _batches(file: str, columns: "pa.Schema") -> Iterator["pa.RecordBatch"]:

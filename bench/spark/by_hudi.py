@@ -6,19 +6,19 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from bench.spark.lineitem import KEY, ORDERING
 from bench.spark.measuring import measured
 from bench.spark.ours import BUCKETS, answered, session
-from bench.tables.contenders.contender import KEY, ORDERING
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _OPTIONS = {
-    "hoodie.table.name": "events",
+    "hoodie.table.name": "lineitem",
     "hoodie.write.table.version": "8",
     "hoodie.write.auto.upgrade": "false",
     "hoodie.datasource.write.table.type": "MERGE_ON_READ",
-    "hoodie.datasource.write.recordkey.field": KEY,
+    "hoodie.datasource.write.recordkey.field": ",".join(KEY),
     "hoodie.datasource.write.precombine.field": ORDERING,
     "hoodie.datasource.write.partitionpath.field": "",
     "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.NonpartitionedKeyGenerator",

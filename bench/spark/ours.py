@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions
 
+from bench.spark.lineitem import KEY, ORDERING, SCHEMA
 from bench.spark.measuring import measured
-from bench.tables.contenders.contender import KEY, ORDERING
 from bench.tables.contenders.spark import start_session
 from headgate_spark import bulk_insert, read, upsert
 from headgate_tables import hudi
-from support.events import EVENTS_SCHEMA
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,7 +34,7 @@ def session() -> Iterator["SparkSession"]:
 
 def create(url: str) -> str:
     """An empty table."""
-    hudi.create_table(url, EVENTS_SCHEMA, record_key=KEY, ordering=ORDERING, buckets=BUCKETS).close()
+    hudi.create_table(url, SCHEMA, record_key=KEY, ordering=ORDERING, buckets=BUCKETS).close()
     return url
 
 
@@ -58,7 +57,9 @@ def answered(spark: "SparkSession", frames: Sequence["DataFrame"]) -> dict[str, 
     rows: list[list[str]] = []
 
     def ask(frame: "DataFrame") -> None:
-        sums = frame.groupBy("city").agg(functions.count("*"), functions.sum("amount"), functions.sum("qty"))
+        sums = frame.groupBy("l_returnflag", "l_linestatus").agg(
+            functions.count("*"), functions.sum("l_extendedprice"), functions.sum("l_quantity")
+        )
         rows[:] = sorted([str(value) for value in row] for row in sums.collect())
 
     for frame in frames[:-1]:

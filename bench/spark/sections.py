@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -10,17 +9,17 @@ import pyarrow.parquet as pq
 
 from bench.load.big_files import digest_of
 from bench.load.loaders import digest_by_hudi_rs
+from bench.spark.lineitem import SCHEMA, lineitem, part_of, shipped_later
 from bench.tables.child import run_child
 from bench.tables.figures import OURS, Figures, Goal
 from bench.tables.scratch import scratch_folder
 from bench.tables.usage import Moment
 from headgate_tables import hudi
-from support.events import events
 
 HUDI = "Hudi on Spark"
-LOAD, SORT, READ, STREAM = "bulk load", "sort by user_id, city", "snapshot read", "commits of a stream"
+LOAD, SORT, READ, STREAM = "bulk load", "sort by l_shipdate, l_suppkey", "snapshot read", "commits of a stream"
 PER_CPU, PER_S = "rows/CPU-s", "rows/s"
-ORDER = "user_id,city"
+ORDER = "l_shipdate,l_suppkey"
 SIDES = {OURS: "bench.spark.ours", HUDI: "bench.spark.by_hudi"}
 BATCHES, BATCH_ROWS = 23, 1_000
 GOALS = (
@@ -34,9 +33,9 @@ GOALS = (
 def load(figures: Figures, sizes: Sequence[int], rounds: int) -> None:
     """A Parquet file into a new table."""
     with scratch_folder("spark-load") as folder:
-        warm_up = _file(folder, 100_000)
+        warm_up = str(lineitem(folder, 100_000))
         for size in sizes:
-            source = _file(folder, size)
+            source = str(lineitem(folder, size))
             for number in range(rounds):
                 for side, module in SIDES.items():
                     url = str(folder / f"{side.partition(' ')[0]}-{size}-{number}")
@@ -48,7 +47,7 @@ def load(figures: Figures, sizes: Sequence[int], rounds: int) -> None:
 def sort(figures: Figures, size: int, rounds: int) -> None:
     """Ours is a compaction in this process, without Spark; Hudi's is its clustering."""
     with scratch_folder("spark-sort") as folder:
-        warm_up, source = _file(folder, 100_000), _file(folder, size)
+        warm_up, source = str(lineitem(folder, 100_000)), str(lineitem(folder, size))
         for number in range(rounds):
             url = str(folder / f"ours-{number}")
             _child(f"{SIDES[OURS]}:load", source=source, warm_up=warm_up, url=url)
@@ -75,11 +74,12 @@ def read(figures: Figures, size: int, rounds: int) -> None:
     """The same table by both readers: base files alone, and with a tenth of its rows in log files."""
     with scratch_folder("spark-read") as folder:
         url = str(folder / "table")
-        _child(f"{SIDES[OURS]}:load", source=_file(folder, size), warm_up=_file(folder, 100_000), url=url)
+        _child(f"{SIDES[OURS]}:load", source=str(lineitem(folder, size)), warm_up=str(lineitem(folder, 100_000)), url=url)
         _ask_both(figures, f"{size / 1e6:g} M rows, base files", url, size, rounds)
         with hudi.open_table(url) as table:
+            rows = pq.read_table(lineitem(folder, size))
             for start in range(0, size // 10, 100_000):
-                table.upsert(events(min(100_000, size // 10), start=start * 7 % size, seed=1))
+                table.upsert(shipped_later(rows.slice(start * 7 % size, min(100_000, size // 10))))
         _ask_both(figures, f"{size / 1e6:g} M rows, 10 % in logs", url, size, rounds)
 
 
@@ -95,22 +95,14 @@ def _ask_both(figures: Figures, figure: str, url: str, size: int, rounds: int) -
 def stream(figures: Figures, rounds: int) -> None:
     """Batches one after the other, each committed before the next."""
     with scratch_folder("spark-stream") as folder:
-        batches = [_file(folder, BATCH_ROWS, start=number * BATCH_ROWS) for number in range(BATCHES)]
+        source = lineitem(folder, BATCHES * BATCH_ROWS)
+        batches = [str(part_of(source, number * BATCH_ROWS, BATCH_ROWS)) for number in range(BATCHES)]
         for number in range(rounds):
             for side, module in SIDES.items():
                 url = str(folder / f"{side.partition(' ')[0]}-{number}")
                 seconds = _child(f"{module}:stream", batches=batches, url=url)["seconds"]
-                wanted = digest_of(f"read_parquet({batches})")
-                if digest_by_hudi_rs(url) != wanted:
-                    raise AssertionError(f"hudi-rs finds other rows in {url}")
+                _check(url, str(source))
                 figures.add(STREAM, f"{BATCH_ROWS:,} rows", "s, p50", side, median(seconds))
-
-
-def _file(folder: Path, rows: int, start: int = 0) -> str:
-    path = folder / f"{rows}-{start}.parquet"
-    if not path.exists():
-        pq.write_table(events(rows, start=start), path)
-    return str(path)
 
 
 def _child(function: str, **arguments: object) -> Any:
@@ -118,7 +110,7 @@ def _child(function: str, **arguments: object) -> Any:
 
 
 def _check(url: str, source: str) -> None:
-    if digest_by_hudi_rs(url) != digest_of(f"read_parquet('{source}')"):
+    if digest_by_hudi_rs(url, SCHEMA) != digest_of(f"read_parquet('{source}')", columns=SCHEMA.names):
         raise AssertionError(f"hudi-rs finds other rows in {url} than {source} has")
 
 
