@@ -87,11 +87,15 @@ def test_a_table_that_was_altered_after_the_plan_gets_nothing(spark: Any, tmp_pa
     assert read_by_us(tmp_path / "t").num_rows == 0
 
 
-def test_each_task_gets_the_rows_of_its_number(spark: Any) -> None:
-    numbers = numbers_of_tasks(spark, 7)
+@pytest.mark.parametrize("tasks", [1, 2, 7, 64, 200])
+def test_each_task_gets_the_rows_of_its_number(spark: Any, tasks: int) -> None:
+    numbers = numbers_of_tasks(tasks)
     frame = spark.createDataFrame([(number,) for number in numbers for _ in range(3)], f"{TASK} int")
-    found = frame.repartition(7, TASK).rdd.mapPartitionsWithIndex(lambda task, rows: [(task, {r[0] for r in rows})]).collect()
-    assert dict(found) == {task: {numbers[task]} for task in range(7)}
+    found = frame.repartition(tasks, TASK).rdd.mapPartitionsWithIndex(lambda task, rows: [(task, {r[0] for r in rows})]).collect()
+    assert dict(found) == {task: {numbers[task]} for task in range(tasks)}
+
+
+def test_buckets_of_a_partition_go_to_different_tasks() -> None:
     assert sorted(task_of("p", bucket, 7) for bucket in range(7)) == list(range(7))
 
 

@@ -18,7 +18,7 @@ from headgate_spark.packing import PACKED, PIECES_AT_ONCE
 from headgate_spark.planning import Load, LoadSetup, definition_of, setup_of
 from headgate_spark.progress import Listener, Written, accumulator_of
 from headgate_spark.source_files import Group, SourceRows, shares_of
-from headgate_spark.spread import TASK, numbers_of_tasks
+from headgate_spark.spread import TASK, numbers_of_tasks, positions
 from headgate_spark.tasks import REPORT, Packing, Placing, Report, Writing, collected
 from headgate_spark.types import arrow_schema_of
 from headgate_tables.errors import CorruptFileError, OptionError, SchemaError
@@ -91,7 +91,7 @@ def run_prepared(
             accumulator=accumulator_of(df.sparkSession, listener) if progress is not None else None,
             packed=setup.reading.groups is not None,
         )
-        placing = Placing(definition, numbers_of_tasks(df.sparkSession, setup.tasks), load == "delete")
+        placing = Placing(definition, numbers_of_tasks(setup.tasks), load == "delete")
         if (groups := setup.reading.groups) is None:
             rows = _rows_by_spark(df, setup.columns, placing)
         else:
@@ -131,7 +131,7 @@ def _rows_by_arrow(df: DataFrame, source: SourceRows, placing: Placing, groups: 
     session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(PIECES_AT_ONCE))
     each = sum(group.bytes for group in groups) // session.sparkContext.defaultParallelism
     shares = [pickle.dumps(share) for share in shares_of(groups, min(max(each, _LEAST_SHARE), _MOST_SHARE))]
-    return session.range(0, len(shares), 1, max(1, len(shares))).mapInArrow(Packing(source, placing, shares).pack, PACKED)
+    return positions(session, len(shares)).mapInArrow(Packing(source, placing, shares).pack, PACKED)
 
 
 def _run(rows: DataFrame, writing: Writing, setup: LoadSetup, check_owner: Callable[[], None]) -> Report:

@@ -7,7 +7,7 @@ does with them. A piece is one value to it.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headgate_spark.spread import TASK
+from headgate_tables.arrow import Array
 
 PIECE: Final = "_headgate_rows"
 PACKED: Final = f"{TASK} int, {PIECE} binary"
@@ -58,8 +59,8 @@ class Packer:
         waiting, self._waiting, self._bytes = self._waiting, defaultdict(list), 0
         cut = ((number, rows) for number, parts in waiting.items() for rows in _cut(pa.concat_tables(parts)))
         while some := list(islice(cut, PIECES_AT_ONCE)):
-            numbers, pieces = [number for number, _ in some], [_packed(rows) for _, rows in some]
-            yield pa.RecordBatch.from_arrays([pa.array(numbers, pa.int32()), pa.array(pieces, pa.binary())], schema=_SCHEMA)
+            numbers = pa.array([number for number, _ in some], pa.int32())
+            yield pa.RecordBatch.from_arrays([numbers, _packed([rows for _, rows in some])], schema=_SCHEMA)
 
 
 def _cut(rows: pa.Table) -> Iterator[pa.Table]:
@@ -76,8 +77,13 @@ def unpacked(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
                 yield from stream
 
 
-def _packed(rows: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema) as stream:
-        stream.write_table(rows)
-    return sink.getvalue().to_pybytes()
+def _packed(pieces: Sequence[pa.Table]) -> Array:
+    """Binary[n]. All are written into one buffer, which is that of the array: their bytes are copied once."""
+    sink, ends = pa.BufferOutputStream(), [0]
+    for rows in pieces:
+        with pa.ipc.new_stream(sink, rows.schema) as stream:
+            stream.write_table(rows)
+        ends.append(sink.tell())
+    _, offsets = pa.array(ends, pa.int32()).buffers()
+    packed: Array = pa.Array.from_buffers(pa.binary(), len(pieces), [None, offsets, sink.getvalue()])
+    return packed

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from headgate_spark.carried import carried_by
 from headgate_spark.slices import SliceRows
+from headgate_spark.spread import positions
 from headgate_spark.types import shown_schema, struct_of
 from headgate_tables.face.owner import Table
 from headgate_tables.face.reader import Filter, Mode, Moment
@@ -57,8 +58,7 @@ def read(
     parts = [pickle.dumps(part) for part in rows.slices()]
     slices = SliceRows(table.url, storage_options, rows.slice_query(), shown_schema(rows.schema))
     task = Reading(slices, parts)
-    numbers = spark.range(0, len(parts), 1, max(1, len(parts)))
-    return numbers.mapInArrow(task.read, struct_of(rows.schema))
+    return positions(spark, len(parts)).mapInArrow(task.read, struct_of(rows.schema))
 
 
 @dataclass(frozen=True, slots=True)

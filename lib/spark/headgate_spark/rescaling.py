@@ -82,7 +82,7 @@ class UnitTasks:
         """
         if not units:
             return []
-        numbers = numbers_of_tasks(self.spark, len(units))
+        numbers = numbers_of_tasks(len(units))
         largest_first = sorted(units, key=lambda unit: unit.input_bytes, reverse=True)
         rows = [(number, unit.encode()) for number, unit in zip(numbers, largest_first, strict=True)]
         given = self.spark.createDataFrame(rows, f"{TASK} int, {_UNIT} string").repartition(len(units), TASK)
