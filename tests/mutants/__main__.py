@@ -22,7 +22,7 @@ from mutants.catalog import Mutant, catalog
 ROOT = Path(__file__).resolve().parents[2]
 WORK = ROOT / ".cache" / "mutants"
 LEAST_KILLED = 0.95
-LEAST_LIMIT_S, LIMIT_FACTOR = 30, 4
+LEAST_LIMIT_S, LIMIT_FACTOR = 20, 3
 """Tests hang when they take as many times longer than without a mistake, and so many seconds more."""
 SOUND_LIMIT_S = 3600
 MEMBERS = ("proto", "coordinator", "writer", "compactor", "lib/cli", "lib/client", "lib/runtime", "lib/tables", "tests", ".")
@@ -46,7 +46,7 @@ def main() -> None:
         return
     shutil.rmtree(WORK, ignore_errors=True)
     trees = [_copy(WORK / str(number)) for number in range(options.jobs)]
-    seconds = _check_sound(chosen, trees[0])
+    seconds = _check_sound(chosen, trees[0], options.jobs)
     free = list(trees)
 
     def judge(mutant: Mutant) -> bool:
@@ -76,13 +76,13 @@ def _copy(folder: Path) -> Path:
     return folder
 
 
-def _check_sound(mutants: list[Mutant], tree: Path) -> Mapping[str, float]:
+def _check_sound(mutants: list[Mutant], tree: Path, jobs: int) -> Mapping[str, float]:
     """Seconds that the tests of each module take. Tests that fail without a mistake would kill every mutant: that
     ends the process, with what pytest said.
     """
     began = time.monotonic()
     report, tests = WORK / "sound.xml", sorted({test for mutant in mutants for test in mutant.tests})
-    done = _pytest([f"--junit-xml={report}", *tests], tree, SOUND_LIMIT_S)
+    done = _pytest(["-n", str(jobs), "--dist", "loadfile", f"--junit-xml={report}", *tests], tree, SOUND_LIMIT_S)
     if done.returncode:
         sys.exit(f"{done.stdout[-3000:]}{done.stderr[-2000:]}\nThese tests fail without any mistake; no mutant was tried.")
     print(f"sound    {time.monotonic() - began:5.0f} s  all their tests pass without a mistake", flush=True)
@@ -116,7 +116,7 @@ def _is_killed(mutant: Mutant, tree: Path, limit_s: float) -> bool:
 def _test(mutant: Mutant, tree: Path, limit_s: float) -> int:
     """pytest's exit code; 1 where it hangs. Raises RuntimeError where the tests could not run at all."""
     try:
-        done = _pytest(mutant.tests, tree, limit_s)
+        done = _pytest(["-p", "no:xdist", *mutant.tests], tree, limit_s)
     except subprocess.TimeoutExpired:
         return 1
     if done.returncode not in (0, 1):
@@ -124,9 +124,9 @@ def _test(mutant: Mutant, tree: Path, limit_s: float) -> int:
     return done.returncode
 
 
-def _pytest(tests: Sequence[str], tree: Path, limit_s: float) -> subprocess.CompletedProcess[str]:
+def _pytest(arguments: Sequence[str], tree: Path, limit_s: float) -> subprocess.CompletedProcess[str]:
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(str(tree / member) for member in MEMBERS), "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:xdist", *tests]
+    command = [sys.executable, "-m", "pytest", "-x", "-q", *arguments]
     return subprocess.run(command, cwd=tree, env=env, capture_output=True, text=True, timeout=limit_s, check=False)
 
 
