@@ -11,7 +11,6 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from headgate_proto.api.v1 import errors_pb2
-from headgate_runtime.caller_rates import LONGEST_WAIT_S, CallerRates
 from headgate_runtime.door import Door
 from headgate_runtime.errors import RpcError, from_call, rpc_error
 from headgate_runtime.health import LIVE
@@ -25,7 +24,7 @@ DESCRIBE = "/headgate.api.v1.TableService/DescribeTable"
 
 
 class Holding(HandClock):
-    """Those who wait for their refusal wait for ``over``, and ``waiting`` says so; all others wait for ever."""
+    """Those who wait for their refusal, a second, wait for ``over``, and ``waiting`` says so; all others wait for ever."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -33,7 +32,7 @@ class Holding(HandClock):
         self.over = asyncio.Event()
 
     async def sleep(self, seconds: float) -> None:
-        if seconds == LONGEST_WAIT_S / 2:
+        if seconds == 1:
             self.waiting.set()
             await self.over.wait()
         else:
@@ -149,9 +148,7 @@ class Refusing:
         self.clock = Holding()
         self.requests: list[weakref.ref[Request]] = []
         self._error = error
-        refusals = CallerRates(self.clock, 1, 1, LONGEST_WAIT_S)
-        tarpit = Tarpit(self.clock, 1, 1)
-        door = Door(DoorLimits(), lambda _context: "ann", lambda *_: contextlib.nullcontext(), refusals, tarpit)
+        door = Door(DoorLimits(), lambda _context: "ann", lambda *_: contextlib.nullcontext(), Tarpit(self.clock, 1, 1))
         self.call: Any = door.serve(grpc.stream_stream_rpc_method_handler(self._refuse), "/s/Method").stream_stream
 
     async def _refuse(self, _requests: object, _context: object) -> None:

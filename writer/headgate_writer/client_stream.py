@@ -14,6 +14,7 @@ from headgate_runtime.caller_rates import CallerRates
 from headgate_runtime.errors import RpcError, from_tables, wire_error
 from headgate_runtime.part_reader import PartReader
 from headgate_runtime.read_budget import ReadBudget
+from headgate_runtime.tarpit import Tarpit
 from headgate_runtime.turns import Turns
 from headgate_writer.admission import Admission, Admitted
 from headgate_writer.buffers import MemoryBudget
@@ -44,8 +45,8 @@ INLINE_SCHEMA_BYTES = 2 << 10
 class StreamResources:
     """What all streams of the process share. ``budgets``: clients are not read while one of them is full.
 
-    ``decode``, ``receiving``: for requests that come in parts. ``refused``, ``opens``: how often callers are refused, and open
-    streams. ``schemas``: turns to read one that is large. ``max_in_flight``: wire bytes of one stream that are not yet queryable.
+    ``decode``, ``receiving``: for requests that come in parts. ``opens``: how often callers open streams. ``schemas``: turns to
+    read one that is large. ``max_in_flight``: wire bytes of one stream that are not yet queryable.
     """
 
     admission: Admission
@@ -54,7 +55,7 @@ class StreamResources:
     receiving: ReadBudget
     cpu: Executor
     refusals: Refusals
-    refused: CallerRates
+    tarpit: Tarpit
     opens: CallerRates
     schemas: Turns
     rates: PrincipalRates
@@ -119,7 +120,7 @@ class ClientStream:
                         del request  # frees the message before the next one is read
                         self._requests.release()
                         if refusal is not None:
-                            await self._shared.refused.wait_if_at_fault(self._limits.sharer, refusal)
+                            await self._shared.tarpit.wait_if_at_fault(self._limits.sharer, refusal)
                         await self._room()
                     case "skip":
                         self._skip(request.skip)
@@ -139,7 +140,7 @@ class ClientStream:
         else:
             return False
         self._requests.release()
-        await self._shared.refused.wait_if_at_fault(self._limits.sharer, refusal)
+        await self._shared.tarpit.wait_if_at_fault(self._limits.sharer, refusal)
         self._hold.end(refusal)
         return True
 
@@ -186,7 +187,7 @@ class ClientStream:
         read = self._shared.admission.schema
         if len(message) <= INLINE_SCHEMA_BYTES:
             return read(message)
-        await self._shared.refused.wait_for_turn(self._limits.sharer)
+        await self._shared.tarpit.wait_for_turn(self._limits.sharer)
         async with self._shared.schemas.turn(self._limits.sharer):
             return await asyncio.get_running_loop().run_in_executor(self._shared.cpu, read, message)
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from headgate_proto.api.v1.ingest_pb2_grpc import add_IngestServiceServicer_to_server
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_proto.cluster.v1.exchange_pb2_grpc import add_ExchangeServiceServicer_to_server
-from headgate_runtime.caller_rates import LONGEST_WAIT_S, CallerRates
+from headgate_runtime.caller_rates import CallerRates
 from headgate_runtime.coordinator_client import CoordinatorClient
 from headgate_runtime.grpc_server import Server
 from headgate_runtime.lifecycle import announce_ready
-from headgate_runtime.limits import CALL_BYTES, MAX_MESSAGE_BYTES, RECEIVED_BYTES, DoorLimits
+from headgate_runtime.limits import CALL_BYTES, MAX_MESSAGE_BYTES, RECEIVED_BYTES, WAITING_CALLS, DoorLimits
 from headgate_runtime.logs import get_logger
 from headgate_runtime.metrics import metrics, served, watch_access
 from headgate_runtime.threads import FailStopThreads
@@ -45,6 +45,8 @@ _EXCHANGE = "/headgate.cluster.v1.ExchangeService/Exchange"
 _ANYTHING = "this writer opens whatever a coordinator names, with its own rights: set store, the root of all tables"
 _OPENS = 2
 """Opens of a caller for each of its refusals a second. An open takes 1 ms of this loop, and some of its table's owner."""
+_LONGEST_OPEN_S = 2.0
+"""Longer than a program that opens again at once needs to cost little, shorter than its deadline."""
 _GRACE_S = 1.0
 """For the last answers of streams that have ended."""
 
@@ -120,7 +122,7 @@ async def running(settings: WriterSettings, world: World) -> AsyncIterator[Write
                 server.budget,
                 cpu,
                 refusals,
-                server.refusals,
+                server.tarpit,
                 _open_rates(settings, world.clock),
                 Turns(),
                 PrincipalRates(world.clock),
@@ -144,7 +146,7 @@ async def running(settings: WriterSettings, world: World) -> AsyncIterator[Write
 
 def _open_rates(settings: WriterSettings, clock: Clock) -> CallerRates:
     """As many opens at once as there are places, so that no program waits for its channels; then _OPENS for each refusal."""
-    return CallerRates(clock, door_limits(settings).calls, _OPENS * settings.refusals, LONGEST_WAIT_S)
+    return CallerRates(clock, door_limits(settings).calls, _OPENS * settings.refusals, _LONGEST_OPEN_S)
 
 
 def door_limits(settings: WriterSettings) -> DoorLimits:
@@ -152,7 +154,7 @@ def door_limits(settings: WriterSettings) -> DoorLimits:
     rest = settings.memory_limit - PROCESS_BYTES
     return DoorLimits(
         calls=max(_FEWEST_CALLS, rest // 4 // (RECEIVED_BYTES + CALL_BYTES)),
-        refused=min(DoorLimits().refused, rest // 3 // CALL_BYTES),
+        waiting=min(WAITING_CALLS, rest // 3 // CALL_BYTES),
         read_bytes=max(4 * MAX_MESSAGE_BYTES, rest // 8),
         stranger_bytes=_STRANGER_BYTES,
     )

@@ -55,7 +55,7 @@ class IngestService(IngestServiceServicer):
         found = await self._open(requests, caller)
         if isinstance(found, errors_pb2.Error):
             requests.release()
-            await self._shared.refused.wait_if_at_fault(caller.sharer, found)
+            await self._shared.tarpit.wait_if_at_fault(caller.sharer, found)
             await _answer(context, ingest_pb2.AppendResponse(ended=ingest_pb2.Ended(error=found)))
             return
         opening, writer, hold = found

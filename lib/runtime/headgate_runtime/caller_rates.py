@@ -2,12 +2,9 @@
 
 from typing import Final
 
-from headgate_proto.api.v1 import errors_pb2
 from headgate_runtime.debt import Debt
 from headgate_runtime.world import Clock
 
-LONGEST_WAIT_S: Final = 2.0
-"""Longer than a program that calls again at once needs to cost little, shorter than its deadline."""
 _KEPT: Final = 256
 """Callers that are remembered without a look at who has paid; twice as many as owed at the last look, if those were more."""
 
@@ -49,17 +46,7 @@ class CallerRates:
         self.count(caller)
         await self.wait_for_turn(caller)
 
-    async def wait_if_at_fault(self, caller: str, refusal: errors_pb2.Error) -> None:
-        """The same, if the caller is to blame for the refusal."""
-        if _is_callers_fault(refusal):
-            await self.wait(caller)
-
     async def wait_for_turn(self, caller: str) -> None:
         """Counts nothing, and returns when the caller owes nothing."""
         if (delay := self.delay(caller)) > 0:
             await self._clock.sleep(delay)
-
-
-def _is_callers_fault(refusal: errors_pb2.Error) -> bool:
-    """Whether it would be the same on a healthy cluster, so that to wait for it delays nothing."""
-    return refusal.code == errors_pb2.CODE_OVERLOADED or refusal.action in (errors_pb2.ACTION_FIX_CALL, errors_pb2.ACTION_GIVE_UP)

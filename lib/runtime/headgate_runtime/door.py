@@ -16,7 +16,6 @@ from headgate_proto.api.v1 import errors_pb2
 from headgate_runtime.access.call import Metadata
 from headgate_runtime.access.methods import HEALTH
 from headgate_runtime.call_limiter import CallLimiter
-from headgate_runtime.caller_rates import CallerRates
 from headgate_runtime.errors import RpcError, only_rpc_error, rpc_error
 from headgate_runtime.limits import DoorLimits, request_bytes_of
 from headgate_runtime.newest import Newest
@@ -36,18 +35,10 @@ Running: TypeAlias = Callable[[Any, Context], AbstractContextManager[None]]
 class Door:
     """The limits of one server, and what of them is in use. ``sharer``: who shares limits with other calls of the same name.
 
-    ``running``: around all methods but those of the health service. ``refusals`` and ``tarpit``: of the process. Who calls again
-    at every refusal would take the loop from everybody else.
+    ``running``: around all methods but those of the health service. ``tarpit``: of the process.
     """
 
-    def __init__(
-        self,
-        limits: DoorLimits,
-        sharer: Callable[[Context], str],
-        running: Running,
-        refusals: CallerRates,
-        tarpit: Tarpit,
-    ) -> None:
+    def __init__(self, limits: DoorLimits, sharer: Callable[[Context], str], running: Running, tarpit: Tarpit) -> None:
         self._limits = limits
         self._sharer = sharer
         self._running = running
@@ -55,7 +46,6 @@ class Door:
         self.budget = ReadBudget(limits.read_bytes, limits.read_seconds)
         self._checks = Newest(min(limits.watchers, limits.stranger_bytes // limits.message_bytes))
         self._watchers = Newest(limits.watchers)
-        self._refusals = refusals
         self._tarpit = tarpit
 
     def serve(self, handler: Any, method: str) -> Any:
@@ -79,12 +69,12 @@ class Door:
                 try:
                     place.enter_context(self._calls.counted(sharer))
                 except RpcError:
-                    await self._tarpit.wait(sharer)
+                    await self._tarpit.wait_in_a_place(sharer)
                     raise
                 refusal = await _refusal(serve, requests, context)
                 if refusal is None:
                     return
-                await self._refusals.wait_if_at_fault(sharer, refusal)
+                await self._tarpit.wait_if_at_fault(sharer, refusal)
                 raise RpcError(refusal)
 
         return counted

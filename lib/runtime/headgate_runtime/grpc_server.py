@@ -18,7 +18,6 @@ from headgate_runtime.access.call import Call, Metadata, admitted_call, refused_
 from headgate_runtime.access.control import AccessControl
 from headgate_runtime.access.identity import CLUSTER, Credentials, Identity
 from headgate_runtime.access.methods import HEALTH, method_access
-from headgate_runtime.caller_rates import LONGEST_WAIT_S, CallerRates
 from headgate_runtime.cancelling import is_cancelled
 from headgate_runtime.certificates import check_certificates
 from headgate_runtime.door import Context, Door, Serve
@@ -89,12 +88,11 @@ class Server:
         self._clock = clock
         self.access = AccessControl(settings, clock)
         self._audit = audit_log(settings.audit_log if settings.access else NONE, clock)
-        refusals = self.refusals = CallerRates(clock, settings.refusals, settings.refusals, LONGEST_WAIT_S)
+        tarpit = self.tarpit = Tarpit(clock, limits.waiting, settings.refusals)
         """Also for streams, which refuse in answers of theirs."""
-        tarpit = Tarpit(clock, limits.refused, settings.refusals)
 
         def door_of(own: DoorLimits) -> Door:
-            return Door(own, _sharer, _running, refusals, tarpit)
+            return Door(own, _sharer, _running, tarpit)
 
         door, self.requests = door_of(limits), RequestReader(clock)
         self.budget = door.budget
@@ -173,8 +171,10 @@ class _Guard(grpc.aio.ServerInterceptor):
         self._rule = rule
         self._door = door
         self._identity = identity
-        self._handlers: dict[str, Any] = {"": grpc.stream_stream_rpc_method_handler(self._guarded(self._refuse_method, ""))}
-        """By path, of methods that are served; "" refuses all others."""
+        self._handlers: dict[str, Any] = {}
+        """By path, of methods that are served."""
+        refuse = self._guarded(self._refuse_method, "a method that is not there")
+        self._no_method: grpc.RpcMethodHandler[object, object] = grpc.stream_stream_rpc_method_handler(refuse)
 
     async def intercept_service(self, continuation: Any, handler_call_details: Any) -> Any:
         """Runs when a call's headers are there."""
@@ -182,7 +182,7 @@ class _Guard(grpc.aio.ServerInterceptor):
         if path not in self._handlers:
             handler = await continuation(handler_call_details)
             if handler is None:
-                return self._handlers[""]
+                return self._no_method
             self._handlers[path] = self._handler(handler, path)
         return self._handlers[path]
 
@@ -201,7 +201,7 @@ class _Guard(grpc.aio.ServerInterceptor):
         return serving._replace(stream_stream=self._guarded(self._admitted(serve, path), path))
 
     async def _refuse_method(self, _requests: object, context: Context) -> None:
-        await self._parts.tarpit.wait(NO_METHOD)
+        await self._parts.tarpit.wait_in_a_place(NO_METHOD)
         await context.abort(grpc.StatusCode.UNIMPLEMENTED, "this server has no such method")
 
     def _forwarding(self, serve: Serve, path: str) -> Serve:
@@ -218,29 +218,30 @@ class _Guard(grpc.aio.ServerInterceptor):
 
     def _admitted(self, serve: Serve, path: str) -> Serve:
         """Of a refused call nothing is read."""
-        parts = self._parts
-
-        def admit(context: Context) -> None:
-            metadata, peer = dict(context.invocation_metadata() or ()), peer_of(context)
-            if (refusal := self._rule(path, peer)) is not None:
-                raise refused_call(parts.audit, path, context.peer(), refusal)
-            credentials = Credentials(str(metadata.get("authorization", "")), context.auth_context())
-            origin, identity = context.peer(), self._identity
-            if identity is not None and FORWARDED in metadata and is_coordinator(peer, parts.domain):
-                # A client's call, passed on: the client's credentials count, not those of the coordinator.
-                credentials, origin, identity = Credentials(credentials.authorization), str(metadata[FORWARDED]), None
-            _call.set(admitted_call(parts.access, parts.audit, path, metadata, credentials, origin, identity))
-            check_version(metadata)
 
         async def admitted(requests: object, context: Context) -> None:
             try:
-                admit(context)
+                self._admit(path, context)
             except RpcError:
-                await parts.tarpit.wait(STRANGERS)
+                await self._parts.tarpit.wait_in_a_place(STRANGERS)
                 raise
             await serve(requests, context)
 
         return admitted
+
+    def _admit(self, path: str, context: Context) -> None:
+        """Makes the task's ``call``. Raises RpcError if its caller may not make it."""
+        parts = self._parts
+        metadata, peer = dict(context.invocation_metadata() or ()), peer_of(context)
+        if (refusal := self._rule(path, peer)) is not None:
+            raise refused_call(parts.audit, path, context.peer(), refusal)
+        credentials = Credentials(str(metadata.get("authorization", "")), context.auth_context())
+        origin, identity = context.peer(), self._identity
+        if identity is not None and FORWARDED in metadata and is_coordinator(peer, parts.domain):
+            # A client's call, passed on: the client's credentials count, not those of the coordinator.
+            credentials, origin, identity = Credentials(credentials.authorization), str(metadata[FORWARDED]), None
+        _call.set(admitted_call(parts.access, parts.audit, path, metadata, credentials, origin, identity))
+        check_version(metadata)
 
     def _guarded(self, serve: Serve, path: str) -> Serve:
         async def guarded(requests: object, context: Context) -> None:

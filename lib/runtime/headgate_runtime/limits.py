@@ -27,6 +27,9 @@ MAX_PENDING_CALLS: Final = 256
 """Calls that have arrived and that our loop has not seen; each keeps a window. More are refused by gRPC itself, which clients try
 again. A loop that is busy for 100 ms must not refuse the channels of a program that opens them all at once."""
 
+WAITING_CALLS: Final = 1_024
+"""Where a process has memory for no fewer."""
+
 
 @dataclass(frozen=True, slots=True)
 class DoorLimits:
@@ -36,8 +39,8 @@ class DoorLimits:
     keeps ``CALL_BYTES``. The services' own are not counted: there are as many as the cluster has tables
     and processes. ``read_bytes``: of requests that are being received; each reserves ``message_bytes``, since gRPC knows no
     limit by method. So 16 are received at once, which takes less than a millisecond when they are there. ``read_seconds``:
-    how long a request waits for its turn, and how long it may then take to arrive. ``refused``: calls whose refusal waits for its
-    turn (``tarpit``); each keeps ``CALL_BYTES``.
+    how long a request waits for its turn, and how long it may then take to arrive. ``waiting``: places of calls that wait in the
+    ``tarpit``; each keeps ``CALL_BYTES``.
 
     Health checks need no token: ``stranger_bytes`` and ``stranger_seconds`` are the same for them; one more ends the oldest.
     So it does with more than ``watchers`` streams of the health service. ``connections``: more are closed at once; each takes
@@ -46,7 +49,7 @@ class DoorLimits:
 
     message_bytes: int = RECEIVED_BYTES
     calls: int = 1_024
-    refused: int = 1_024
+    waiting: int = WAITING_CALLS
     read_bytes: int = 16 * RECEIVED_BYTES
     read_seconds: float = 10.0
     stranger_bytes: int = 16 * RECEIVED_BYTES
