@@ -9,6 +9,7 @@ import pytest
 
 from headgate_runtime.tarpit import Tarpit
 from support.hand_clock import HandClock
+from support.processes import READY_S
 
 
 class Recording(HandClock):
@@ -89,24 +90,22 @@ async def test_health_checks_do_not_wait_while_few_come_not_even_those_of_one_co
     assert clock.slept == []
 
 
-@pytest.mark.parametrize("known", [0, 300, 1_000], ids=["few connections", "some", "very many"])
+async def test_a_health_check_of_the_one_connection_from_which_too_many_come_waits_as_long_as_for_its_others() -> None:
+    clock = Recording()
+    async with waiting(Tarpit(clock, places=32, at_once=5).wait_for_check, *["c"] * 6):
+        assert clock.slept == [5.0]
+
+
+@pytest.mark.parametrize("known", [300, 1_000], ids=["some connections", "very many"])
 async def test_while_many_health_checks_come_each_connection_makes_one_a_second(known: int) -> None:
     """Evenly spaced, or all that come from one would begin together in the end."""
     clock = Recording()
-    clock.over.set()
     tarpit = Tarpit(clock, places=32, at_once=5)
     for number in range(known):
         await tarpit.wait_for_check(f"other {number}")
-    for _ in range(4):
-        await tarpit.wait_for_check("c")
-    assert clock.slept == ([1.0, 2.0, 3.0] if known else [])
-    if not known:
-        await tarpit.wait_for_check("c")
-        await tarpit.wait_for_check("c")
-        assert clock.slept == [5.0]
-    before = len(clock.slept)
-    await tarpit.wait_for_check("a probe")
-    assert len(clock.slept) == before
+    async with waiting(tarpit.wait_for_check, *["c"] * 4):
+        assert clock.slept == [1.0, 2.0, 3.0]
+        await asyncio.wait_for(tarpit.wait_for_check("a probe"), READY_S)
 
 
 async def test_health_checks_that_wait_leave_the_places_of_refusals_free() -> None:
