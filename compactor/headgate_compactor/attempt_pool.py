@@ -40,7 +40,7 @@ class AttemptTotals:
                 self.failed += 1
             case "returned":
                 self.returned += 1
-            case "hello" | "ready" | "heartbeat" | "leave" | None as other:
+            case "hello" | "ready" | "heartbeat" | "leave" | "part" | None as other:
                 raise AssertionError(f"{other} does not end an attempt")
             case other:
                 assert_never(other)

@@ -1,6 +1,5 @@
 """The work streams of a compactor: attempts of coordinators in, progress and reports out."""
 
-from collections.abc import Iterable
 from typing import TypeAlias, assert_never
 
 import grpc
@@ -34,9 +33,6 @@ class WorkHandler:
 
     def heartbeat(self, stream: WorkStream) -> wire.WorkRequest:
         return wire.WorkRequest(heartbeat=wire.AttemptsHeartbeat(attempts=self._pool.progress(stream)))
-
-    def pieces_of(self, message: wire.WorkRequest) -> Iterable[wire.WorkRequest]:
-        return [message]
 
     def receive(self, stream: WorkStream, message: wire.WorkResponse) -> None:
         kind = message.WhichOneof("message")

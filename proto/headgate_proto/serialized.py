@@ -4,7 +4,7 @@ Python's protobuf copies the rows into their message, again into the one around 
 once more to send it. A client spent more on that than on everything else that it does with rows of 10 kB.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from google.protobuf.descriptor import ServiceDescriptor
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from grpc import aio
 
 _Answer = TypeVar("_Answer", bound=Message)
+_Request = TypeVar("_Request", bound=Message)
 
 PART_BYTES: Final = 1 << 20
 """A request above this comes in parts, each with so much of it. gRPC receives that much of every stream whose next message is
@@ -52,11 +53,14 @@ def requests_of(pieces: Pieces, part_number: int) -> Iterator[bytes]:
         yield b"".join(inside(part_number, part))
 
 
-def parts_of(message: Message) -> Iterator[Part]:
-    """The parts of a message, in order: for messages without rows, which are seldom too large for one piece."""
-    whole = message.SerializeToString()
-    for at in range(0, len(whole), PART_BYTES):
-        yield Part(content=whole[at : at + PART_BYTES], request_bytes=0 if at else len(whole))
+def in_parts(request: _Request) -> Iterable[_Request]:
+    """What to send of a request of a stream, whose type has a field ``part``: itself, or its parts in order. For requests without
+    rows, which are seldom too large.
+    """
+    if request.ByteSize() <= PART_BYTES:
+        return [request]
+    number = request.DESCRIPTOR.fields_by_name["part"].number
+    return map(type(request).FromString, requests_of([request.SerializeToString()], number))
 
 
 def stream_of_requests(

@@ -13,6 +13,7 @@ from headgate_proto.api.v1 import tables_pb2 as api
 from headgate_proto.cluster.v1 import compaction_pb2 as wire
 from headgate_proto.cluster.v1.compaction_pb2_grpc import CompactionServiceStub
 from headgate_proto.cluster.v1.coordination_pb2 import AskCheckpoint
+from headgate_proto.serialized import PART_BYTES
 from headgate_tables.hudi import open_table
 from support.running_coordinator import Running, running_coordinator
 from support.scripted_compactor import operation_of, scripted_compactor
@@ -193,6 +194,18 @@ async def test_an_operation_that_always_fails_is_left_out_and_the_rest_of_its_pl
         assert notes(table) == before
         status = await coordinator.status(T)
         assert "it failed 3 times, the last time because it is broken" in status.alarms[-1]
+
+
+async def test_a_failure_whose_text_is_above_1_mib_is_taken_and_little_of_the_text_is_kept(tmp_path: Path, redis: str) -> None:
+    async with coordinator_with_rows(tmp_path, redis) as coordinator, scripted_compactor(coordinator.address) as compactor:
+        for number in (1, 2, 3):
+            compactor.ready()
+            order = await compactor.run()
+            assert order.attempt.number == number
+            compactor.fail(order, why="x" * 2 * PART_BYTES)
+        while not (found := [each for each in (await coordinator.status(T)).alarms if "xxx" in each]):
+            await asyncio.sleep(0.02)
+        assert all(len(each) < 5_000 for each in found)
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from headgate_proto.api.v1 import tables_pb2 as api
 from headgate_proto.api.v1.parts_pb2 import Part
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_proto.cluster.v1.coordination_pb2_grpc import CoordinationServiceStub
-from headgate_proto.serialized import PART_BYTES, parts_of
+from headgate_proto.serialized import PART_BYTES, in_parts
 from headgate_runtime.errors import from_call
 from support.running_coordinator import running_coordinator
 from support.scripted_writer import scripted_writer
@@ -235,7 +235,7 @@ async def test_a_message_in_parts_is_taken_as_one(tmp_path: Path, redis: str) ->
     async with running_coordinator(tmp_path, redis) as coordinator, grpc.aio.insecure_channel(coordinator.address) as channel:
         call = CoordinationServiceStub(channel).Control()
         await call.write(wire.ControlRequest(hello=wire.Hello(process="p", address="w:1")))
-        parts = [wire.ControlRequest(part=part) for part in parts_of(wire.ControlRequest(table=report))]
+        parts = list(in_parts(wire.ControlRequest(table=report)))
         assert len(parts) == 3
         for each in parts:
             await call.write(each)

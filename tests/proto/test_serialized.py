@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 
 from headgate_proto.api.v1 import ingest_pb2
 from headgate_proto.api.v1.ingest_pb2 import AppendRequest, Batch
-from headgate_proto.serialized import PART_BYTES, inside, requests_of, with_bytes
+from headgate_proto.cluster.v1.coordination_pb2 import Broken, ControlRequest, TableReport
+from headgate_proto.serialized import PART_BYTES, in_parts, inside, requests_of, with_bytes
+from headgate_runtime.limits import RECEIVED_BYTES
 from support.parts import messages_of
 
 
@@ -43,3 +45,15 @@ def test_rows_of_any_size_come_whole_or_in_the_parts_that_protobuf_would_send(si
     batch = Batch(after=1, offset=2, schema=b"schema")
     messages = [AppendRequest.FromString(each) for each in serialized(batch, memoryview(pa.py_buffer(rows)))]
     assert messages == list(messages_of(whole(batch, rows)))
+
+
+@pytest.mark.parametrize("size", [0, PART_BYTES - 100, PART_BYTES, PART_BYTES + 1, 3 * PART_BYTES + 7])
+def test_a_message_without_rows_goes_out_whole_or_in_parts_that_a_coordinator_takes(size: int) -> None:
+    report = ControlRequest(table=TableReport(broken=Broken(why="x" * size)))
+    sent = list(in_parts(report))
+    assert all(each.ByteSize() <= RECEIVED_BYTES for each in sent)
+    if len(sent) == 1:
+        assert sent == [report]
+    else:
+        assert [each.part.request_bytes for each in sent] == [report.ByteSize(), *[0] * (len(sent) - 1)]
+        assert ControlRequest.FromString(b"".join(each.part.content for each in sent)) == report

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import grpc
 import pytest
+from grpc.aio._call import StreamStreamCall
 
 from demo.ports import free_port
 from headgate_proto.api.v1 import errors_pb2
@@ -16,6 +17,7 @@ from headgate_proto.cluster.v1.coordination_pb2_grpc import (
     CoordinationServiceStub,
     add_CoordinationServiceServicer_to_server,
 )
+from headgate_proto.serialized import PART_BYTES
 from headgate_runtime.coordinator_client import CoordinatorClient
 from headgate_runtime.coordinator_stream import CoordinatorStream
 from headgate_runtime.errors import UnknownMessageError, from_call, rpc_error
@@ -38,7 +40,6 @@ class Handler:
         self.received: asyncio.Queue[str] = asyncio.Queue()
         self.ended: asyncio.Queue[Stream] = asyncio.Queue()
         self.load = 0
-        self.pieces = 1
         self.sent_kinds: list[str] = []
         self.on_unknown: Callable[[], object] = lambda: None
 
@@ -53,9 +54,6 @@ class Handler:
 
     def heartbeat(self, stream: Stream) -> wire.ControlRequest:
         return wire.ControlRequest(heartbeat=wire.Heartbeat(loads=[wire.Load(table="t", uncommitted_bytes=self.load)]))
-
-    def pieces_of(self, message: wire.ControlRequest) -> list[wire.ControlRequest]:
-        return [message] * self.pieces
 
     def receive(self, stream: Stream, message: wire.ControlResponse) -> None:
         kind = message.WhichOneof("message")
@@ -125,6 +123,35 @@ async def test_messages_arrive_in_the_order_in_which_they_were_sent() -> None:
             report = wire.TableReport(table="t", flushed=wire.Flushed(checkpoint=number))
             client.streams[0].send(wire.ControlRequest(table=report))
         assert [(await link.report("flushed")).checkpoint for _ in range(100)] == list(range(100))
+
+
+async def test_a_message_above_1_mib_arrives_whole_and_counts_as_sent_once_behind_its_last_part(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    done: list[str] = []
+    write, sent = StreamStreamCall.write, Handler.sent
+
+    async def noted_write(call: Any, message: wire.ControlRequest) -> None:
+        await write(call, message)
+        done.append(message.WhichOneof("message") or "")
+
+    def noted_sent(handler: Handler, message: wire.ControlRequest) -> None:
+        sent(handler, message)
+        done.append(f"sent {message.WhichOneof('message')}")
+
+    monkeypatch.setattr(StreamStreamCall, "write", noted_write)
+    monkeypatch.setattr(Handler, "sent", noted_sent)
+    async with scripted_owner() as owner, client_of(owner, clock=HandClock()) as (client, _):
+        link = await owner.writer()
+        assert await link.heartbeats.get() == {"t": 0}
+        await client.welcomed.wait()
+        done.clear()
+        large = wire.Broken(why="x" * 2 * PART_BYTES)
+        for each in (large, wire.Broken(why="little")):
+            client.streams[0].send(wire.ControlRequest(table=wire.TableReport(table="t", broken=each)))
+        assert await link.report("broken") == large
+        await link.report("broken")
+        assert done[:5] == ["part", "part", "part", "sent table", "table"]
 
 
 async def test_a_stream_that_breaks_is_opened_again_and_whoever_waits_for_its_release_goes_on() -> None:

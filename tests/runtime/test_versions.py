@@ -125,9 +125,6 @@ class Handler:
     def hello(self) -> Any:
         return coordination_pb2.ControlRequest(hello=coordination_pb2.Hello(process="me", address="me:1"))
 
-    def pieces_of(self, message: Any) -> list[Any]:
-        return [message]
-
     def receive(self, stream: Any, message: Any) -> None:
         self.received.append(message)
 

@@ -6,8 +6,6 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
-import grpc
-
 from headgate_coordinator.streams.messages import operation_message
 from headgate_proto.cluster.v1 import compaction_pb2 as wire
 from headgate_proto.cluster.v1 import coordination_pb2
@@ -17,6 +15,7 @@ from headgate_proto.cluster.v1.coordination_pb2_grpc import (
     add_CoordinationServiceServicer_to_server,
 )
 from headgate_runtime.definitions import definition_message
+from headgate_runtime.part_reader import PartReader
 from headgate_tables.face.operation import Plan
 from headgate_tables.hudi import Table
 from support.serving import before_end, served
@@ -131,7 +130,7 @@ class ScriptedCompactionService(CompactionServiceServicer, CoordinationServiceSe
             link.gone.set()
 
     async def _read(self, context: Any, link: CompactorLink) -> None:
-        while (message := await context.read()) is not grpc.aio.EOF:
+        async for message in PartReader(context, wire.WorkRequest.FromString, None, ""):
             link.take(message)
         link.gone.set()
         link.cut()

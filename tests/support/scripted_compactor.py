@@ -11,6 +11,7 @@ from headgate_compactor.orders import read_operation
 from headgate_compactor.runner import AttemptRunner, RunningAttempt
 from headgate_proto.cluster.v1 import compaction_pb2 as wire
 from headgate_proto.cluster.v1.compaction_pb2_grpc import CompactionServiceStub
+from headgate_proto.serialized import in_parts
 from headgate_tables.face.operation import Operation
 from headgate_tables.system import SystemIds
 
@@ -48,8 +49,13 @@ class ScriptedCompactor:
         progress = wire.AttemptProgress(attempt=order.attempt, rows_done=rows, bytes_done=nbytes)
         self.send(heartbeat=wire.AttemptsHeartbeat(attempts=[progress]))
 
-    def fail(self, order: wire.RunAttempt, kind: "wire.FailureKind.ValueType" = wire.FAILURE_KIND_OPERATION) -> None:
-        self.send(failed=wire.AttemptFailed(attempt=order.attempt, why="it is broken", kind=kind))
+    def fail(
+        self,
+        order: wire.RunAttempt,
+        kind: "wire.FailureKind.ValueType" = wire.FAILURE_KIND_OPERATION,
+        why: str = "it is broken",
+    ) -> None:
+        self.send(failed=wire.AttemptFailed(attempt=order.attempt, why=why, kind=kind))
 
     def give_back(self, order: wire.RunAttempt) -> None:
         self.send(returned=wire.AttemptReturned(attempt=order.attempt))
@@ -96,7 +102,8 @@ class ScriptedCompactor:
 
     async def _send(self, call: Any) -> None:
         while True:
-            await call.write(await self._outbox.get())
+            for each in in_parts(await self._outbox.get()):
+                await call.write(each)
 
     async def _beat(self, interval: float) -> None:
         while self._beats:

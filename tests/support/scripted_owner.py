@@ -7,8 +7,6 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
-import grpc
-
 from headgate_proto.api.v1 import errors_pb2, tables_pb2
 from headgate_proto.api.v1.tables_pb2_grpc import TableServiceServicer, add_TableServiceServicer_to_server
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
@@ -18,6 +16,7 @@ from headgate_proto.cluster.v1.coordination_pb2_grpc import (
 )
 from headgate_runtime.definitions import definition_message
 from headgate_runtime.errors import rpc_error
+from headgate_runtime.part_reader import PartReader
 from headgate_tables.hudi.definition import Definition
 from support.serving import before_end, served
 
@@ -178,7 +177,7 @@ class ScriptedOwner(CoordinationServiceServicer, TableServiceServicer):
             link.gone.set()
 
     async def _read(self, context: Any, link: WriterLink) -> None:
-        while (message := await context.read()) is not grpc.aio.EOF:
+        async for message in PartReader(context, wire.ControlRequest.FromString, None, ""):
             link.take(message)
         link.gone.set()
         link.cut()

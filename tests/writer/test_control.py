@@ -3,18 +3,12 @@
 import asyncio
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
 from uuid import UUID
 
 import pytest
 
 from headgate_proto.api.v1 import errors_pb2
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
-from headgate_proto.serialized import PART_BYTES
-from headgate_runtime.limits import RECEIVED_BYTES
-from headgate_runtime.world import World
-from headgate_writer.control import ControlHandler
-from headgate_writer.tables import Tables
 from support.running_writer import TABLE, cluster
 from support.scripted_owner import scripted_owner
 from support.tables import notes, rows
@@ -194,16 +188,3 @@ async def test_a_writer_whose_coordinators_do_not_let_it_go_stops_all_the_same(t
     async with cluster(tmp_path, drain_timeout=0.1) as made:
         await made.writers[0].leave()
         await made.links[0].left.wait()
-
-
-@pytest.mark.parametrize("size", [0, PART_BYTES - 100, PART_BYTES, PART_BYTES + 1, 3 * PART_BYTES + 7])
-def test_a_report_goes_out_in_pieces_that_a_coordinator_takes(size: int) -> None:
-    handler = ControlHandler(wire.Hello(), cast(Tables, None), World.real())
-    report = wire.ControlRequest(table=wire.TableReport(broken=wire.Broken(why="x" * size)))
-    pieces = list(handler.pieces_of(report))
-    assert all(piece.ByteSize() <= RECEIVED_BYTES for piece in pieces)
-    if len(pieces) == 1:
-        assert pieces == [report]
-    else:
-        assert [piece.part.request_bytes for piece in pieces] == [report.ByteSize(), *[0] * (len(pieces) - 1)]
-        assert wire.ControlRequest.FromString(b"".join(piece.part.content for piece in pieces)) == report

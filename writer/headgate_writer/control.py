@@ -1,13 +1,11 @@
 """The control streams of a writer: orders of coordinators in, reports and loads out (rules RO8, RO9)."""
 
-from collections.abc import Iterable
 from typing import Protocol, TypeAlias, assert_never
 
 import grpc
 
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_proto.cluster.v1.coordination_pb2_grpc import CoordinationServiceStub
-from headgate_proto.serialized import PART_BYTES, parts_of
 from headgate_runtime.coordinator_client import CoordinatorClient
 from headgate_runtime.coordinator_stream import CoordinatorStream
 from headgate_runtime.errors import UnknownMessageError
@@ -53,11 +51,6 @@ class ControlHandler:
 
     def heartbeat(self, stream: ControlStream) -> wire.ControlRequest:
         return wire.ControlRequest(heartbeat=wire.Heartbeat(loads=self._receiver.loads(stream)))
-
-    def pieces_of(self, message: wire.ControlRequest) -> Iterable[wire.ControlRequest]:
-        if message.ByteSize() <= PART_BYTES:
-            return [message]
-        return (wire.ControlRequest(part=part) for part in parts_of(message))
 
     def receive(self, stream: ControlStream, message: wire.ControlResponse) -> None:
         kind = message.WhichOneof("message")

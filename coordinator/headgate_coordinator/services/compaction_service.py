@@ -1,7 +1,7 @@
 """CompactionService: the streams of compactors."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import TypeAlias
 
@@ -9,7 +9,7 @@ import grpc
 import grpc.aio
 
 from headgate_coordinator.streams.compactors import Compactors
-from headgate_coordinator.streams.stream import Stream
+from headgate_coordinator.streams.stream import Stream, requests_of
 from headgate_proto.cluster.v1 import compaction_pb2 as wire
 from headgate_proto.cluster.v1 import compaction_pb2_grpc as rpc
 from headgate_runtime.world import Clock
@@ -21,15 +21,25 @@ Context: TypeAlias = "grpc.aio.ServicerContext[wire.WorkRequest, wire.WorkRespon
 
 
 class CompactionService(rpc.CompactionServiceServicer):
-    """``timeout_s``: seconds of silence after which a compactor is lost, and its attempts with it."""
+    """``timeout_s``: seconds of silence after which a compactor is lost, and its attempts with it. ``decode``: reads a request of
+    ``Work``, or raises RpcError.
+    """
 
-    def __init__(self, compactors: Compactors, clock: Clock, *, timeout_s: float) -> None:
+    def __init__(
+        self, compactors: Compactors, decode: Callable[[bytes], wire.WorkRequest], clock: Clock, *, timeout_s: float
+    ) -> None:
         self._compactors = compactors
+        self._decode = decode
         self._clock = clock
         self._timeout_s = timeout_s
 
-    async def Work(self, request_iterator: AsyncIterator[wire.WorkRequest], context: Context) -> None:  # type: ignore[override]
-        hello = await self._hello(request_iterator, context)
+    async def Work(  # type: ignore[override]
+        self,
+        request_iterator: AsyncIterator[wire.WorkRequest],  # noqa: ARG002 - gRPC's
+        context: Context,
+    ) -> None:
+        requests = requests_of(context, self._decode)
+        hello = await self._hello(requests, context)
         session = self._compactors.add_compactor(hello.process, hello.host)
         stream: Stream[wire.WorkRequest, wire.WorkResponse] = Stream(
             session, partial(self._compactors.handle_compactor_message, session), self._clock, self._timeout_s
@@ -38,7 +48,7 @@ class CompactionService(rpc.CompactionServiceServicer):
         try:
             heartbeat_ms = round(self._timeout_s * 1000 / BEATS)
             welcome = wire.WorkResponse(welcome=wire.CompactorWelcome(heartbeat_ms=heartbeat_ms))
-            why = await stream.serve(request_iterator, context, welcome)
+            why = await stream.serve(requests, context, welcome)
         finally:
             self._compactors.remove_compactor(session, why)
         if stream.refusal is not None:

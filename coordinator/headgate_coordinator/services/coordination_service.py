@@ -3,21 +3,17 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 import grpc
 import grpc.aio
 
-from headgate_coordinator.streams.stream import Stream
+from headgate_coordinator.streams.stream import Stream, requests_of
 from headgate_coordinator.streams.writers import Writers
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_proto.cluster.v1 import coordination_pb2_grpc as rpc
-from headgate_runtime.part_reader import PartReader
 from headgate_runtime.peers import peer_of
 from headgate_runtime.world import Clock
-
-_REPORT_BYTES: Final = 64 << 20
-"""Of one message of a writer: a checkpoint's report has some 300 bytes for each file, so this is a report of 200,000."""
 
 Context: TypeAlias = "grpc.aio.ServicerContext[wire.ControlRequest, wire.ControlResponse]"
 
@@ -57,7 +53,7 @@ class CoordinationService(rpc.CoordinationServiceServicer):
         request_iterator: AsyncIterator[wire.ControlRequest],  # noqa: ARG002 - gRPC's
         context: Context,
     ) -> None:
-        requests = PartReader(context, self._decode, None, "", most=_REPORT_BYTES)
+        requests = requests_of(context, self._decode)
         hello = await self._hello(requests, context)
         session = self._writers.add_writer(
             hello.process, hello.address, hello.exchange_address, peer_of(context).process(self._domain)

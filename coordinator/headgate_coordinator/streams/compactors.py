@@ -111,7 +111,7 @@ class Compactors:
             case "leave":
                 session.leaving = True
                 self._free(session)
-            case "hello" | None:
+            case "hello" | "part" | None:
                 raise UnknownMessageError("a message of a compactor behind its hello")
 
     def hand_out_operations(self) -> None:

@@ -5,17 +5,20 @@ The stream is the registration: a process is registered from its hello to the en
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 import grpc
 import grpc.aio
 
 from headgate_runtime.errors import RpcError, UnknownMessageError
+from headgate_runtime.part_reader import PartReader, Request
 from headgate_runtime.world import Clock
 
 LOOKS = 5
 """Looks at a silent peer before it is lost. The timeout is counted in looks, so that a pause of this process does not lose peers
 that were not silent."""
+_MESSAGE_BYTES: Final = 64 << 20
+"""Of one message: a checkpoint's report has some 300 bytes for each file, so this is a report of 200,000."""
 
 _Sent = TypeVar("_Sent")
 _Heard = TypeVar("_Heard")
@@ -58,6 +61,11 @@ class Outbox(Generic[_Sent]):
     async def next_message(self) -> _Sent | None:
         """Waits for the next message and returns it; None when all are sent and the stream has to end."""
         return await self._queue.get()
+
+
+def requests_of(context: grpc.aio.ServicerContext[Request, _Sent], decode: Callable[[bytes], Request]) -> PartReader[Request]:
+    """What a peer sends, those in parts too. ``decode``: reads a request, or raises RpcError."""
+    return PartReader(context, decode, None, "", most=_MESSAGE_BYTES)
 
 
 class _StreamEndedError(Exception):

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias, assert_never
+from typing import Final, TypeAlias, assert_never
 
 import structlog
 
@@ -24,6 +24,8 @@ from headgate_tables.face.operation import Operation, OperationResult
 
 _log = structlog.get_logger()
 
+_MOST_WHY: Final = 4_000
+"""Characters of a compactor's error: it stays in alarms as long as its slice is stuck."""
 _Ended: TypeAlias = operations.AttemptFinished | operations.AttemptFailed | operations.AttemptReturned
 """How an attempt ends at its compactor."""
 
@@ -234,9 +236,9 @@ def _event_of(process: str, attempt: Attempt, report: wire.WorkRequest, operatio
             counts = (done.rows, done.inserts, done.updates, done.deletes, done.log_rows, done.log_blocks)
             return operations.AttemptFinished(process, attempt, OperationResult(operation, file, *counts, log=log))
         case "failed":
-            kind = report.failed.kind
+            kind, why = report.failed.kind, report.failed.why[:_MOST_WHY] or "without a reason"
             transient, damage = kind == wire.FAILURE_KIND_STORE, kind == wire.FAILURE_KIND_DAMAGE
-            return operations.AttemptFailed(process, attempt, report.failed.why or "without a reason", transient, damage)
+            return operations.AttemptFailed(process, attempt, why, transient, damage)
         case "returned":
             return operations.AttemptReturned(process, attempt)
         case _:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar, cast
 
 import grpc
@@ -12,14 +12,15 @@ from google.protobuf.message import Message
 
 from headgate_proto.handshake import by_key
 from headgate_proto.ranges import check_ranges
+from headgate_proto.serialized import in_parts
 from headgate_proto.stream_reader import StreamReader
 from headgate_runtime.errors import VersionSkewError
 from headgate_runtime.greeting import version_refusal
 from headgate_runtime.world import Clock
 
-Request = TypeVar("Request")
-"""Messages to coordinators."""
-Response = TypeVar("Response")
+Request = TypeVar("Request", bound=Message)
+"""Messages to coordinators; one above ``PART_BYTES`` goes out in parts."""
+Response = TypeVar("Response", bound=Message)
 """Messages of coordinators."""
 
 
@@ -38,9 +39,6 @@ class StreamHandler(Protocol[Request, Response]):
     def heartbeat(self, stream: CoordinatorStream[Request, Response]) -> Request:
         """The message of each interval."""
 
-    def pieces_of(self, message: Request) -> Iterable[Request]:
-        """What is sent for a message: itself, or several that a coordinator takes, for one that is too large."""
-
     def receive(self, stream: CoordinatorStream[Request, Response], message: Response) -> None:
         """Handles one message; hands a welcome to ``stream.welcome`` and a release to ``stream.release``.
 
@@ -48,7 +46,7 @@ class StreamHandler(Protocol[Request, Response]):
         """
 
     def sent(self, message: Request) -> None:
-        """The message was handed to gRPC."""
+        """The whole message was handed to gRPC."""
 
     def connected(self, stream: CoordinatorStream[Request, Response]) -> None:
         """The coordinator has welcomed this process."""
@@ -135,8 +133,8 @@ class CoordinatorStream(Generic[Request, Response]):
             while self._outbox:
                 message = self._outbox.popleft()
                 try:
-                    for piece in self._handler.pieces_of(message):
-                        await call.write(piece)
+                    for each in in_parts(message):
+                        await call.write(each)
                 except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
                     return  # the stream is over; the reader gets the error
                 self._handler.sent(message)

@@ -23,11 +23,12 @@ _sym_db = _symbol_database.Default()
 
 
 from headgate_proto.api.v1 import access_pb2 as headgate__proto_dot_api_dot_v1_dot_access__pb2
+from headgate_proto.api.v1 import parts_pb2 as headgate__proto_dot_api_dot_v1_dot_parts__pb2
 from headgate_proto.api.v1 import ranges_pb2 as headgate__proto_dot_api_dot_v1_dot_ranges__pb2
 from headgate_proto.cluster.v1 import table_pb2 as headgate__proto_dot_cluster_dot_v1_dot_table__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n*headgate_proto/cluster/v1/compaction.proto\x12\x13headgate.cluster.v1\x1a\"headgate_proto/api/v1/access.proto\x1a\"headgate_proto/api/v1/ranges.proto\x1a%headgate_proto/cluster/v1/table.proto\"\x98\x03\n\x0bWorkRequest\x12\x34\n\x05hello\x18\x01 \x01(\x0b\x32#.headgate.cluster.v1.CompactorHelloH\x00\x12+\n\x05ready\x18\x02 \x01(\x0b\x32\x1a.headgate.cluster.v1.ReadyH\x00\x12;\n\theartbeat\x18\x03 \x01(\x0b\x32&.headgate.cluster.v1.AttemptsHeartbeatH\x00\x12\x38\n\x08\x66inished\x18\x04 \x01(\x0b\x32$.headgate.cluster.v1.AttemptFinishedH\x00\x12\x34\n\x06\x66\x61iled\x18\x05 \x01(\x0b\x32\".headgate.cluster.v1.AttemptFailedH\x00\x12\x38\n\x08returned\x18\x06 \x01(\x0b\x32$.headgate.cluster.v1.AttemptReturnedH\x00\x12\x34\n\x05leave\x18\x07 \x01(\x0b\x32#.headgate.cluster.v1.CompactorLeaveH\x00\x42\t\n\x07message\"/\n\x0e\x43ompactorHello\x12\x0f\n\x07process\x18\x01 \x01(\t\x12\x0c\n\x04host\x18\x02 \x01(\t\"%\n\x05Ready\x12\x1c\n\noperations\x18\x01 \x01(\rB\x08\xaa\xbb\x18\x04\x10\x80\x80\x04\"\x10\n\x0e\x43ompactorLeave\"\x82\x01\n\x07\x41ttempt\x12\r\n\x05table\x18\x01 \x01(\t\x12\x1c\n\x05\x65poch\x18\x02 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\x12\x0f\n\x07instant\x18\x03 \x01(\t\x12\x1d\n\toperation\x18\x04 \x01(\rB\n\xaa\xbb\x18\x06\x10\xff\xff\xff\xff\x07\x12\x1a\n\x06number\x18\x05 \x01(\rB\n\xaa\xbb\x18\x06\x10\xff\xff\xff\xff\x07\"K\n\x11\x41ttemptsHeartbeat\x12\x36\n\x08\x61ttempts\x18\x01 \x03(\x0b\x32$.headgate.cluster.v1.AttemptProgress\"\xa5\x01\n\x0f\x41ttemptProgress\x12-\n\x07\x61ttempt\x18\x01 \x01(\x0b\x32\x1c.headgate.cluster.v1.Attempt\x12 \n\trows_done\x18\x02 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\x12!\n\nbytes_done\x18\x03 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\x12\x1e\n\x07\x62\x61tches\x18\x04 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\"\xdd\x02\n\x0f\x41ttemptFinished\x12-\n\x07\x61ttempt\x18\x01 \x01(\x0b\x32\x1c.headgate.cluster.v1.Attempt\x12\x1b\n\x04size\x18\x02 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\x12\x0e\n\x06sha256\x18\x03 \x01(\t\x12\x1b\n\x04rows\x18\x04 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\x12\x1e\n\x07inserts\x18\x05 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\x12\x1e\n\x07updates\x18\x06 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\x12\x1e\n\x07\x64\x65letes\x18\x07 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\x12\x1f\n\x08log_rows\x18\x08 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\x12!\n\nlog_blocks\x18\t \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\x12-\n\x03log\x18\n \x01(\x0b\x32 .headgate.cluster.v1.CreatedFile\":\n\x0b\x43reatedFile\x12\x1b\n\x04size\x18\x01 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\x12\x0e\n\x06sha256\x18\x02 \x01(\t\"{\n\rAttemptFailed\x12-\n\x07\x61ttempt\x18\x01 \x01(\x0b\x32\x1c.headgate.cluster.v1.Attempt\x12\x0b\n\x03why\x18\x02 \x01(\t\x12.\n\x04kind\x18\x03 \x01(\x0e\x32 .headgate.cluster.v1.FailureKind\"@\n\x0f\x41ttemptReturned\x12-\n\x07\x61ttempt\x18\x01 \x01(\x0b\x32\x1c.headgate.cluster.v1.Attempt\"\xf1\x01\n\x0cWorkResponse\x12\x38\n\x07welcome\x18\x01 \x01(\x0b\x32%.headgate.cluster.v1.CompactorWelcomeH\x00\x12.\n\x03run\x18\x02 \x01(\x0b\x32\x1f.headgate.cluster.v1.RunAttemptH\x00\x12\x30\n\x04\x64rop\x18\x03 \x01(\x0b\x32 .headgate.cluster.v1.DropAttemptH\x00\x12:\n\x08released\x18\x04 \x01(\x0b\x32&.headgate.cluster.v1.CompactorReleasedH\x00\x42\t\n\x07message\"5\n\x10\x43ompactorWelcome\x12!\n\x0cheartbeat_ms\x18\x01 \x01(\rB\x0b\xaa\xbb\x18\x07\x08\x01\x10\x80\xdd\xdb\x01\"\xb1\x02\n\nRunAttempt\x12-\n\x07\x61ttempt\x18\x01 \x01(\x0b\x32\x1c.headgate.cluster.v1.Attempt\x12\x0b\n\x03url\x18\x02 \x01(\t\x12\x38\n\ndefinition\x18\x03 \x01(\x0b\x32$.headgate.cluster.v1.TableDefinition\x12;\n\toperation\x18\x04 \x01(\x0b\x32(.headgate.cluster.v1.CompactionOperation\x12?\n\x08settings\x18\x05 \x03(\x0b\x32-.headgate.cluster.v1.RunAttempt.SettingsEntry\x1a/\n\rSettingsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\x83\x02\n\x13\x43ompactionOperation\x12\x16\n\tpartition\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x14\n\x07\x66ile_id\x18\x02 \x01(\tH\x01\x88\x01\x01\x12-\n\x04\x62\x61se\x18\x03 \x01(\x0b\x32\x1f.headgate.cluster.v1.PinnedFile\x12-\n\x04logs\x18\x04 \x03(\x0b\x32\x1f.headgate.cluster.v1.PinnedFile\x12\x13\n\x06output\x18\x05 \x01(\tH\x02\x88\x01\x01\x12\x17\n\nmerged_log\x18\x06 \x01(\tH\x03\x88\x01\x01\x42\x0c\n\n_partitionB\n\n\x08_file_idB\t\n\x07_outputB\r\n\x0b_merged_log\"S\n\nPinnedFile\x12\x11\n\x04name\x18\x01 \x01(\tH\x00\x88\x01\x01\x12 \n\x04size\x18\x02 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10H\x01\x88\x01\x01\x42\x07\n\x05_nameB\x07\n\x05_size\"<\n\x0b\x44ropAttempt\x12-\n\x07\x61ttempt\x18\x01 \x01(\x0b\x32\x1c.headgate.cluster.v1.Attempt\"\x13\n\x11\x43ompactorReleased*x\n\x0b\x46\x61ilureKind\x12\x1c\n\x18\x46\x41ILURE_KIND_UNSPECIFIED\x10\x00\x12\x1a\n\x16\x46\x41ILURE_KIND_OPERATION\x10\x01\x12\x16\n\x12\x46\x41ILURE_KIND_STORE\x10\x02\x12\x17\n\x13\x46\x41ILURE_KIND_DAMAGE\x10\x03\x32l\n\x11\x43ompactionService\x12W\n\x04Work\x12 .headgate.cluster.v1.WorkRequest\x1a!.headgate.cluster.v1.WorkResponse\"\x06\xea\xe0\x18\x02\x08\x06(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n*headgate_proto/cluster/v1/compaction.proto\x12\x13headgate.cluster.v1\x1a\"headgate_proto/api/v1/access.proto\x1a!headgate_proto/api/v1/parts.proto\x1a\"headgate_proto/api/v1/ranges.proto\x1a%headgate_proto/cluster/v1/table.proto\"\xbf\x03\n\x0bWorkRequest\x12\x34\n\x05hello\x18\x01 \x01(\x0b\x32#.headgate.cluster.v1.CompactorHelloH\x00\x12+\n\x05ready\x18\x02 \x01(\x0b\x32\x1a.headgate.cluster.v1.ReadyH\x00\x12;\n\theartbeat\x18\x03 \x01(\x0b\x32&.headgate.cluster.v1.AttemptsHeartbeatH\x00\x12\x38\n\x08\x66inished\x18\x04 \x01(\x0b\x32$.headgate.cluster.v1.AttemptFinishedH\x00\x12\x34\n\x06\x66\x61iled\x18\x05 \x01(\x0b\x32\".headgate.cluster.v1.AttemptFailedH\x00\x12\x38\n\x08returned\x18\x06 \x01(\x0b\x32$.headgate.cluster.v1.AttemptReturnedH\x00\x12\x34\n\x05leave\x18\x07 \x01(\x0b\x32#.headgate.cluster.v1.CompactorLeaveH\x00\x12%\n\x04part\x18\x08 \x01(\x0b\x32\x15.headgate.api.v1.PartH\x00\x42\t\n\x07message\"/\n\x0e\x43ompactorHello\x12\x0f\n\x07process\x18\x01 \x01(\t\x12\x0c\n\x04host\x18\x02 \x01(\t\"%\n\x05Ready\x12\x1c\n\noperations\x18\x01 \x01(\rB\x08\xaa\xbb\x18\x04\x10\x80\x80\x04\"\x10\n\x0e\x43ompactorLeave\"\x82\x01\n\x07\x41ttempt\x12\r\n\x05table\x18\x01 \x01(\t\x12\x1c\n\x05\x65poch\x18\x02 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\x12\x0f\n\x07instant\x18\x03 \x01(\t\x12\x1d\n\toperation\x18\x04 \x01(\rB\n\xaa\xbb\x18\x06\x10\xff\xff\xff\xff\x07\x12\x1a\n\x06number\x18\x05 \x01(\rB\n\xaa\xbb\x18\x06\x10\xff\xff\xff\xff\x07\"K\n\x11\x41ttemptsHeartbeat\x12\x36\n\x08\x61ttempts\x18\x01 \x03(\x0b\x32$.headgate.cluster.v1.AttemptProgress\"\xa5\x01\n\x0f\x41ttemptProgress\x12-\n\x07\x61ttempt\x18\x01 \x01(\x0b\x32\x1c.headgate.cluster.v1.Attempt\x12 \n\trows_done\x18\x02 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\x12!\n\nbytes_done\x18\x03 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\x12\x1e\n\x07\x62\x61tches\x18\x04 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\"\xdd\x02\n\x0f\x41ttemptFinished\x12-\n\x07\x61ttempt\x18\x01 \x01(\x0b\x32\x1c.headgate.cluster.v1.Attempt\x12\x1b\n\x04size\x18\x02 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\x12\x0e\n\x06sha256\x18\x03 \x01(\t\x12\x1b\n\x04rows\x18\x04 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\x12\x1e\n\x07inserts\x18\x05 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\x12\x1e\n\x07updates\x18\x06 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\x12\x1e\n\x07\x64\x65letes\x18\x07 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\x12\x1f\n\x08log_rows\x18\x08 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\x12!\n\nlog_blocks\x18\t \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\x12-\n\x03log\x18\n \x01(\x0b\x32 .headgate.cluster.v1.CreatedFile\":\n\x0b\x43reatedFile\x12\x1b\n\x04size\x18\x01 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10\x12\x0e\n\x06sha256\x18\x02 \x01(\t\"{\n\rAttemptFailed\x12-\n\x07\x61ttempt\x18\x01 \x01(\x0b\x32\x1c.headgate.cluster.v1.Attempt\x12\x0b\n\x03why\x18\x02 \x01(\t\x12.\n\x04kind\x18\x03 \x01(\x0e\x32 .headgate.cluster.v1.FailureKind\"@\n\x0f\x41ttemptReturned\x12-\n\x07\x61ttempt\x18\x01 \x01(\x0b\x32\x1c.headgate.cluster.v1.Attempt\"\xf1\x01\n\x0cWorkResponse\x12\x38\n\x07welcome\x18\x01 \x01(\x0b\x32%.headgate.cluster.v1.CompactorWelcomeH\x00\x12.\n\x03run\x18\x02 \x01(\x0b\x32\x1f.headgate.cluster.v1.RunAttemptH\x00\x12\x30\n\x04\x64rop\x18\x03 \x01(\x0b\x32 .headgate.cluster.v1.DropAttemptH\x00\x12:\n\x08released\x18\x04 \x01(\x0b\x32&.headgate.cluster.v1.CompactorReleasedH\x00\x42\t\n\x07message\"5\n\x10\x43ompactorWelcome\x12!\n\x0cheartbeat_ms\x18\x01 \x01(\rB\x0b\xaa\xbb\x18\x07\x08\x01\x10\x80\xdd\xdb\x01\"\xb1\x02\n\nRunAttempt\x12-\n\x07\x61ttempt\x18\x01 \x01(\x0b\x32\x1c.headgate.cluster.v1.Attempt\x12\x0b\n\x03url\x18\x02 \x01(\t\x12\x38\n\ndefinition\x18\x03 \x01(\x0b\x32$.headgate.cluster.v1.TableDefinition\x12;\n\toperation\x18\x04 \x01(\x0b\x32(.headgate.cluster.v1.CompactionOperation\x12?\n\x08settings\x18\x05 \x03(\x0b\x32-.headgate.cluster.v1.RunAttempt.SettingsEntry\x1a/\n\rSettingsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\x83\x02\n\x13\x43ompactionOperation\x12\x16\n\tpartition\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x14\n\x07\x66ile_id\x18\x02 \x01(\tH\x01\x88\x01\x01\x12-\n\x04\x62\x61se\x18\x03 \x01(\x0b\x32\x1f.headgate.cluster.v1.PinnedFile\x12-\n\x04logs\x18\x04 \x03(\x0b\x32\x1f.headgate.cluster.v1.PinnedFile\x12\x13\n\x06output\x18\x05 \x01(\tH\x02\x88\x01\x01\x12\x17\n\nmerged_log\x18\x06 \x01(\tH\x03\x88\x01\x01\x42\x0c\n\n_partitionB\n\n\x08_file_idB\t\n\x07_outputB\r\n\x0b_merged_log\"S\n\nPinnedFile\x12\x11\n\x04name\x18\x01 \x01(\tH\x00\x88\x01\x01\x12 \n\x04size\x18\x02 \x01(\x04\x42\r\xaa\xbb\x18\t\x10\x80\x80\x80\x80\x80\x80\x80\x10H\x01\x88\x01\x01\x42\x07\n\x05_nameB\x07\n\x05_size\"<\n\x0b\x44ropAttempt\x12-\n\x07\x61ttempt\x18\x01 \x01(\x0b\x32\x1c.headgate.cluster.v1.Attempt\"\x13\n\x11\x43ompactorReleased*x\n\x0b\x46\x61ilureKind\x12\x1c\n\x18\x46\x41ILURE_KIND_UNSPECIFIED\x10\x00\x12\x1a\n\x16\x46\x41ILURE_KIND_OPERATION\x10\x01\x12\x16\n\x12\x46\x41ILURE_KIND_STORE\x10\x02\x12\x17\n\x13\x46\x41ILURE_KIND_DAMAGE\x10\x03\x32l\n\x11\x43ompactionService\x12W\n\x04Work\x12 .headgate.cluster.v1.WorkRequest\x1a!.headgate.cluster.v1.WorkResponse\"\x06\xea\xe0\x18\x02\x08\x06(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -72,46 +73,46 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_PINNEDFILE'].fields_by_name['size']._serialized_options = b'\252\273\030\t\020\200\200\200\200\200\200\200\020'
   _globals['_COMPACTIONSERVICE'].methods_by_name['Work']._loaded_options = None
   _globals['_COMPACTIONSERVICE'].methods_by_name['Work']._serialized_options = b'\352\340\030\002\010\006'
-  _globals['_FAILUREKIND']._serialized_start=2713
-  _globals['_FAILUREKIND']._serialized_end=2833
-  _globals['_WORKREQUEST']._serialized_start=179
-  _globals['_WORKREQUEST']._serialized_end=587
-  _globals['_COMPACTORHELLO']._serialized_start=589
-  _globals['_COMPACTORHELLO']._serialized_end=636
-  _globals['_READY']._serialized_start=638
-  _globals['_READY']._serialized_end=675
-  _globals['_COMPACTORLEAVE']._serialized_start=677
-  _globals['_COMPACTORLEAVE']._serialized_end=693
-  _globals['_ATTEMPT']._serialized_start=696
-  _globals['_ATTEMPT']._serialized_end=826
-  _globals['_ATTEMPTSHEARTBEAT']._serialized_start=828
-  _globals['_ATTEMPTSHEARTBEAT']._serialized_end=903
-  _globals['_ATTEMPTPROGRESS']._serialized_start=906
-  _globals['_ATTEMPTPROGRESS']._serialized_end=1071
-  _globals['_ATTEMPTFINISHED']._serialized_start=1074
-  _globals['_ATTEMPTFINISHED']._serialized_end=1423
-  _globals['_CREATEDFILE']._serialized_start=1425
-  _globals['_CREATEDFILE']._serialized_end=1483
-  _globals['_ATTEMPTFAILED']._serialized_start=1485
-  _globals['_ATTEMPTFAILED']._serialized_end=1608
-  _globals['_ATTEMPTRETURNED']._serialized_start=1610
-  _globals['_ATTEMPTRETURNED']._serialized_end=1674
-  _globals['_WORKRESPONSE']._serialized_start=1677
-  _globals['_WORKRESPONSE']._serialized_end=1918
-  _globals['_COMPACTORWELCOME']._serialized_start=1920
-  _globals['_COMPACTORWELCOME']._serialized_end=1973
-  _globals['_RUNATTEMPT']._serialized_start=1976
-  _globals['_RUNATTEMPT']._serialized_end=2281
-  _globals['_RUNATTEMPT_SETTINGSENTRY']._serialized_start=2234
-  _globals['_RUNATTEMPT_SETTINGSENTRY']._serialized_end=2281
-  _globals['_COMPACTIONOPERATION']._serialized_start=2284
-  _globals['_COMPACTIONOPERATION']._serialized_end=2543
-  _globals['_PINNEDFILE']._serialized_start=2545
-  _globals['_PINNEDFILE']._serialized_end=2628
-  _globals['_DROPATTEMPT']._serialized_start=2630
-  _globals['_DROPATTEMPT']._serialized_end=2690
-  _globals['_COMPACTORRELEASED']._serialized_start=2692
-  _globals['_COMPACTORRELEASED']._serialized_end=2711
-  _globals['_COMPACTIONSERVICE']._serialized_start=2835
-  _globals['_COMPACTIONSERVICE']._serialized_end=2943
+  _globals['_FAILUREKIND']._serialized_start=2787
+  _globals['_FAILUREKIND']._serialized_end=2907
+  _globals['_WORKREQUEST']._serialized_start=214
+  _globals['_WORKREQUEST']._serialized_end=661
+  _globals['_COMPACTORHELLO']._serialized_start=663
+  _globals['_COMPACTORHELLO']._serialized_end=710
+  _globals['_READY']._serialized_start=712
+  _globals['_READY']._serialized_end=749
+  _globals['_COMPACTORLEAVE']._serialized_start=751
+  _globals['_COMPACTORLEAVE']._serialized_end=767
+  _globals['_ATTEMPT']._serialized_start=770
+  _globals['_ATTEMPT']._serialized_end=900
+  _globals['_ATTEMPTSHEARTBEAT']._serialized_start=902
+  _globals['_ATTEMPTSHEARTBEAT']._serialized_end=977
+  _globals['_ATTEMPTPROGRESS']._serialized_start=980
+  _globals['_ATTEMPTPROGRESS']._serialized_end=1145
+  _globals['_ATTEMPTFINISHED']._serialized_start=1148
+  _globals['_ATTEMPTFINISHED']._serialized_end=1497
+  _globals['_CREATEDFILE']._serialized_start=1499
+  _globals['_CREATEDFILE']._serialized_end=1557
+  _globals['_ATTEMPTFAILED']._serialized_start=1559
+  _globals['_ATTEMPTFAILED']._serialized_end=1682
+  _globals['_ATTEMPTRETURNED']._serialized_start=1684
+  _globals['_ATTEMPTRETURNED']._serialized_end=1748
+  _globals['_WORKRESPONSE']._serialized_start=1751
+  _globals['_WORKRESPONSE']._serialized_end=1992
+  _globals['_COMPACTORWELCOME']._serialized_start=1994
+  _globals['_COMPACTORWELCOME']._serialized_end=2047
+  _globals['_RUNATTEMPT']._serialized_start=2050
+  _globals['_RUNATTEMPT']._serialized_end=2355
+  _globals['_RUNATTEMPT_SETTINGSENTRY']._serialized_start=2308
+  _globals['_RUNATTEMPT_SETTINGSENTRY']._serialized_end=2355
+  _globals['_COMPACTIONOPERATION']._serialized_start=2358
+  _globals['_COMPACTIONOPERATION']._serialized_end=2617
+  _globals['_PINNEDFILE']._serialized_start=2619
+  _globals['_PINNEDFILE']._serialized_end=2702
+  _globals['_DROPATTEMPT']._serialized_start=2704
+  _globals['_DROPATTEMPT']._serialized_end=2764
+  _globals['_COMPACTORRELEASED']._serialized_start=2766
+  _globals['_COMPACTORRELEASED']._serialized_end=2785
+  _globals['_COMPACTIONSERVICE']._serialized_start=2909
+  _globals['_COMPACTIONSERVICE']._serialized_end=3017
 # @@protoc_insertion_point(module_scope)

@@ -8,6 +8,7 @@ from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from headgate_proto.api.v1 import parts_pb2 as _parts_pb2
 from headgate_proto.cluster.v1 import table_pb2 as _table_pb2
 import builtins as _builtins
 import sys
@@ -58,6 +59,7 @@ class WorkRequest(_message.Message):
     FAILED_FIELD_NUMBER: _builtins.int
     RETURNED_FIELD_NUMBER: _builtins.int
     LEAVE_FIELD_NUMBER: _builtins.int
+    PART_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def hello(self) -> Global___CompactorHello: ...
     @_builtins.property
@@ -74,6 +76,10 @@ class WorkRequest(_message.Message):
     def leave(self) -> Global___CompactorLeave:
         """The compactor drains: it gets no more attempts, and `released` when its last attempt has ended."""
 
+    @_builtins.property
+    def part(self) -> _parts_pb2.Part:
+        """A message above 1 MiB comes in parts; a coordinator takes no larger one."""
+
     def __init__(
         self,
         *,
@@ -84,12 +90,13 @@ class WorkRequest(_message.Message):
         failed: Global___AttemptFailed | None = ...,
         returned: Global___AttemptReturned | None = ...,
         leave: Global___CompactorLeave | None = ...,
+        part: _parts_pb2.Part | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["failed", b"failed", "finished", b"finished", "heartbeat", b"heartbeat", "hello", b"hello", "leave", b"leave", "message", b"message", "ready", b"ready", "returned", b"returned"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["failed", b"failed", "finished", b"finished", "heartbeat", b"heartbeat", "hello", b"hello", "leave", b"leave", "message", b"message", "part", b"part", "ready", b"ready", "returned", b"returned"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["failed", b"failed", "finished", b"finished", "heartbeat", b"heartbeat", "hello", b"hello", "leave", b"leave", "message", b"message", "ready", b"ready", "returned", b"returned"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["failed", b"failed", "finished", b"finished", "heartbeat", b"heartbeat", "hello", b"hello", "leave", b"leave", "message", b"message", "part", b"part", "ready", b"ready", "returned", b"returned"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["hello", "ready", "heartbeat", "finished", "failed", "returned", "leave"]  # noqa: Y015
+    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["hello", "ready", "heartbeat", "finished", "failed", "returned", "leave", "part"]  # noqa: Y015
     _WhichOneofArgType_message: _TypeAlias = _typing.Literal["message", b"message"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_message) -> _WhichOneofReturnType_message | None: ...
 
