@@ -85,9 +85,8 @@ async def test_a_refusal_waits_no_longer_than_its_time() -> None:
 async def test_health_checks_do_not_wait_while_few_come_not_even_those_of_one_connection() -> None:
     clock = Recording()
     tarpit = Tarpit(clock, places=32, at_once=5)
-    for _ in range(5):
-        await tarpit.wait_for_check("c")
-    assert clock.slept == []
+    async with waiting(tarpit.wait_for_check, *["c"] * 5):
+        assert clock.slept == []
 
 
 async def test_a_health_check_of_the_one_connection_from_which_too_many_come_waits_as_long_as_for_its_others() -> None:
