@@ -23,6 +23,13 @@ def plan(table: hudi.Table) -> Plan | None:
     return open_plans[-1] if open_plans else None
 
 
+def plan_minor(table: hudi.Table) -> tuple[Plan, Operation]:
+    """Does what is due, which has to be a plan of one minor compaction; the plan and its operation."""
+    planned = plan(table)
+    assert planned is not None
+    return planned, only_minor(planned)
+
+
 def run(table: hudi.Table, planned: Plan, stage: str | None = None) -> list[OperationResult]:
     """Executes all operations of the plan here."""
     context = table._context()
@@ -53,9 +60,8 @@ def compact(table: hudi.Table) -> Plan:
     return planned
 
 
-def only_minor(planned: Plan | None) -> Operation:
+def only_minor(planned: Plan) -> Operation:
     """The operation of a plan of one minor compaction."""
-    assert planned is not None
     [operation] = planned.operations
     assert operation.merged_log
     return operation

@@ -25,7 +25,7 @@ from headgate_tables.hudi.timeline.commit_metadata import decode_commit
 from headgate_tables.storage.spool import LocalSpool
 from headgate_tables.storage.store import Outcome
 from support.counting import counted
-from support.minor import SETTINGS, compact, finish, only_minor, plan, run, sizes
+from support.minor import SETTINGS, compact, finish, only_minor, plan, plan_minor, run, sizes
 from support.tables import SHORT, by_hudi_rs, create, keys, notes, rows
 
 
@@ -125,10 +125,8 @@ def test_de5_nothing_is_planned_while_a_transaction_is_open_and_the_step_says_so
 
 
 def test_de5_instants_that_were_reserved_before_the_plan_are_not_used_after_it(due: hudi.Table) -> None:
-    planned = plan(due)
-    only_minor(planned)
+    planned, _ = plan_minor(due)
     later = due.upsert(rows(("b", 11, "a tie"))).instant
-    assert planned is not None
     assert later > planned.instant
     finish(due, planned)
     assert notes(due) == SHOWN | {"b": "a tie"}
@@ -177,18 +175,14 @@ def test_a_base_file_that_lacks_a_new_column_is_rewritten(due: hudi.Table) -> No
 
 
 def test_a_second_attempt_finds_the_files_of_the_first_and_reports_the_same(due: hudi.Table) -> None:
-    planned = plan(due)
-    only_minor(planned)
-    assert planned is not None
+    planned, _ = plan_minor(due)
     first = run(due, planned)
     assert run(due, planned) == first
 
 
 def test_a_second_attempt_at_what_became_an_ordinary_compaction_reads_its_output_alone(due: hudi.Table) -> None:
     due.alter(Alteration(add={"more": pa.int64()}))
-    planned = plan(due)
-    operation = only_minor(planned)
-    assert planned is not None
+    planned, operation = plan_minor(due)
     first = run(due, planned)
     assert [done.log for done in first] == [None]
     due.close()
@@ -200,18 +194,14 @@ def test_a_second_attempt_at_what_became_an_ordinary_compaction_reads_its_output
 
 def test_a_name_that_is_taken_is_refused_also_where_only_an_ordinary_compaction_will_do(due: hudi.Table) -> None:
     due.alter(Alteration(add={"more": pa.int64()}))
-    planned = plan(due)
-    operation = only_minor(planned)
-    assert planned is not None
+    planned, operation = plan_minor(due)
     (tmp_path_of(due) / operation.path).write_bytes(b"others")
     with pytest.raises(CorruptFileError, match="not the output of a compaction"):
         run(due, planned)
 
 
 def test_a_name_that_holds_other_bytes_is_refused(due: hudi.Table) -> None:
-    planned = plan(due)
-    operation = only_minor(planned)
-    assert planned is not None
+    planned, operation = plan_minor(due)
     (Path(due.url.removeprefix("file://")) / operation.at(operation.merged_log)).write_bytes(b"others")
     with pytest.raises(CorruptFileError, match="other bytes"):
         run(due, planned)
@@ -220,9 +210,7 @@ def test_a_name_that_holds_other_bytes_is_refused(due: hudi.Table) -> None:
 def test_what_a_plan_did_not_make_of_its_names_is_deleted_whenever_it_appears(due: hudi.Table, tmp_path: Path) -> None:
     """Another attempt, of another version, may have thought that it had to make a log file."""
     due.alter(Alteration(add={"more": pa.int64()}))
-    planned = plan(due)
-    operation = only_minor(planned)
-    assert planned is not None
+    planned, operation = plan_minor(due)
     finish(due, planned)
     late = tmp_path / "table" / operation.at(operation.merged_log)
     late.write_bytes(b"late")
@@ -231,9 +219,7 @@ def test_what_a_plan_did_not_make_of_its_names_is_deleted_whenever_it_appears(du
 
 
 def test_a_cancelled_plan_leaves_neither_of_its_files(due: hudi.Table) -> None:
-    planned = plan(due)
-    operation = only_minor(planned)
-    assert planned is not None
+    planned, operation = plan_minor(due)
     run(due, planned)
     assert {*operation.outputs} <= sizes(due).keys()
     due.cancel_plan(planned.instant)
@@ -245,9 +231,7 @@ def test_a_cancelled_plan_leaves_neither_of_its_files(due: hudi.Table) -> None:
 def test_a_compactor_whose_stage_was_taken_away_makes_no_second_name(
     due: hudi.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    planned = plan(due)
-    operation = only_minor(planned)
-    assert planned is not None
+    planned, operation = plan_minor(due)
     created = LocalSpool.create
 
     def create_and_revoke(spool: LocalSpool) -> Outcome:
@@ -312,9 +296,7 @@ def test_a_delete_without_an_ordering_value_is_left_to_an_ordinary_compaction(tm
     else:
         table.upsert(rows(("a", 11, "gone")))
         table.upsert(rows(("b", 12, "newest")))
-    planned = plan(table)
-    operation = only_minor(planned)
-    assert planned is not None
+    planned, operation = plan_minor(table)
     without = _without_ordering(table, operation)
     [done] = run(table, Plan(planned.instant, (without,)))
     assert done.log is None
@@ -328,9 +310,7 @@ def test_rows_without_an_ordering_value_are_merged_alone(tmp_path: Path) -> None
     table.compact()
     for key in "bcd":
         table.upsert(rows((key, 11, "new")))
-    planned = plan(table)
-    operation = only_minor(planned)
-    assert planned is not None
+    planned, operation = plan_minor(table)
     [done] = run(table, Plan(planned.instant, (_without_ordering(table, operation, marked=False),)))
     assert done.log is not None
 
@@ -364,9 +344,7 @@ def tmp_path_of(table: hudi.Table) -> Path:
 
 
 def test_a_base_file_under_the_new_name_that_is_not_the_old_one_is_refused(due: hudi.Table) -> None:
-    planned = plan(due)
-    operation = only_minor(planned)
-    assert planned is not None
+    planned, operation = plan_minor(due)
     (tmp_path_of(due) / operation.path).write_bytes(b"another file")
     with pytest.raises(CorruptFileError, match="12 bytes"):
         run(due, planned)
@@ -407,9 +385,7 @@ def test_texts_that_repeat_in_one_log_and_not_in_another_are_merged(tmp_path: Pa
 
 
 def test_both_names_count_as_late_outputs_when_another_program_ends_the_plan(due: hudi.Table) -> None:
-    planned = plan(due)
-    operation = only_minor(planned)
-    assert planned is not None
+    planned, operation = plan_minor(due)
     assert plan_outputs(due._context().log.state, [planned.instant]) == {planned.instant: operation.outputs}
 
 
