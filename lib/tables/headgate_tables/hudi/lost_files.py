@@ -45,18 +45,10 @@ def find_unlisted(store: Store, history_folder: str, view: FileSystemView) -> li
     listing.
 
     Reads the metadata of all writes of the timeline, whose number settings bound (about 0.03 ms of CPU for each file that they
-    name), and the history only when ``AgedFiles`` shows that the view lacks some of it. The view also learns which groups these
-    writes replaced. For any thread. Raises CorruptFileError for metadata that cannot be read, or are gone since the timeline was
-    listed.
+    name), and the history only when ``AgedFiles`` shows that the view lacks some of it. For any thread. Raises CorruptFileError
+    for metadata that cannot be read, or are gone since the timeline was listed.
     """
-    compared = _Compared(view, lambda _: True)
-    compared.take_timeline(store, content_of)
-    view.note_replaced(compared.replaced)
-    left = read_aged(store)
-    if left is not None and left != AgedFiles.of(view, left.until):
-        for _ in compared.take_archived(store, history_folder):
-            pass
-    return compared.lost()
+    return _with_timeline(store, view).unlisted(store, history_folder)
 
 
 def list_unlisted(store: Store, history_folder: str, uncounted: Sequence[str]) -> tuple[FileSystemView, list[CommittedFile]]:
@@ -69,7 +61,9 @@ def list_unlisted(store: Store, history_folder: str, uncounted: Sequence[str]) -
     for path in uncounted:
         folder, _, name = path.rpartition("/")
         view.remove_files(folder, [name])
-    return view, find_unlisted(store, history_folder, view)
+    compared = _with_timeline(store, view)
+    view.note_replaced(compared.replaced)
+    return view, compared.unlisted(store, history_folder)
 
 
 def expect_committed(view: FileSystemView, unlisted: Sequence[CommittedFile]) -> None:
@@ -89,6 +83,12 @@ def _named_in(instant: str, completion: str, commit: CommitMetadata) -> Iterator
         if file.path in ours:
             partition, _, name = file.path.rpartition("/")
             yield CommittedFile(instant, completion, partition, name, file.size)
+
+
+def _with_timeline(store: Store, view: FileSystemView) -> _Compared:
+    compared = _Compared(view, lambda _: True)
+    compared.take_timeline(store, content_of)
+    return compared
 
 
 class LostFiles:
@@ -212,6 +212,14 @@ class _Compared:
     def _is_listed(self, file: CommittedFile, file_id: str) -> bool:
         view = self._view
         return view.holds(file.partition, file_id, file.name) and not view.expects(file.partition, file.name)
+
+    def unlisted(self, store: Store, history_folder: str) -> list[CommittedFile]:
+        """``lost``, once the timeline is taken; takes the history if the view lacks some of it."""
+        left = read_aged(store)
+        if left is not None and left != AgedFiles.of(self._view, left.until, self.replaced):
+            for _ in self.take_archived(store, history_folder):
+                pass
+        return self.lost()
 
     def lost(self) -> list[CommittedFile]:
         """What was not listed of newest slices."""
