@@ -73,10 +73,7 @@ class Snapshots:
         """Lists the timeline, and the folders only if anything but delta commits has happened since the last call."""
         known = self._current
         timeline = self.timeline()
-        view = known.view if known is not None and self._advance(known.view, timeline) else self._list(timeline)
-        known = Snapshot(view, self._schema(timeline))
-        self._current, self._is_kept = known, True
-        return known
+        return self._keep(self._followed(known.view if known is not None else None, timeline), timeline)
 
     def timeline(self) -> Timeline:
         """Lists it. Raises MissingFileError for an instant that slots know and that was deleted."""
@@ -112,14 +109,21 @@ class Snapshots:
         for done, names in self._missed or ():
             _add(view, done, names)
         self._missed = None
-        view = self._with_decided(view) if self._advance(view, timeline) else self._list(timeline)
-        self._current, self._is_kept = Snapshot(view, self._schema(timeline)), True
-        return view
+        return self._keep(self._with_decided(self._followed(view, timeline)), timeline).view
 
     def of_folders(self, folders: Iterable[tuple[str, Mapping[str, int]]]) -> Snapshot:
         """Makes a snapshot from what ``list_folders`` gave before."""
         timeline = self.timeline()
         return Snapshot(self._view(timeline, folders), self._schema(timeline))
+
+    def _followed(self, view: FileSystemView | None, timeline: Timeline) -> FileSystemView:
+        """The view as of ``timeline``; a new one, listed, if there is none, or new instants do not name every change."""
+        return view if view is not None and self._advance(view, timeline) else self._list(timeline)
+
+    def _keep(self, view: FileSystemView, timeline: Timeline) -> Snapshot:
+        known = Snapshot(view, self._schema(timeline))
+        self._current, self._is_kept = known, True
+        return known
 
     def _advance(self, view: FileSystemView, timeline: Timeline) -> bool:
         """Brings the view up to ``timeline`` by the metadata of new instants; False when these do not name every change."""
