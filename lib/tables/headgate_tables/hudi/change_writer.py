@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -36,15 +36,6 @@ Blocks: TypeAlias = "Sequence[BlockRows | AvroRows | Deleted]"
 """Of one log file, in order."""
 Runs: TypeAlias = list[tuple[int, int, bool]]
 """Start and length of each run of upserts or of deletes, and whether it is one of deletes; each run becomes a block."""
-
-
-class WriteChanges(Protocol):
-    """``ChangeWriter.write``, given what does not change between calls."""
-
-    def __call__(
-        self, instant: str, changes: Sequence[Changes], log_versions: Sequence[int], *, file_ids: Sequence[str]
-    ) -> list[WriteStatus]:
-        """As there."""
 
 
 class ChangeWriter:
@@ -117,16 +108,6 @@ class ChangeWriter:
 
         each = list(zip(files, self._avro_first(files, block_format), strict=True))
         return write_files(self._store, instant, self._stage, encode_all(encode, each, rows=rows, threads=threads))
-
-    def with_settings(self, block_format: BlockFormat, threads: int) -> WriteChanges:
-        """``write`` with these."""
-
-        def write(
-            instant: str, changes: Sequence[Changes], log_versions: Sequence[int], *, file_ids: Sequence[str]
-        ) -> list[WriteStatus]:
-            return self.write(instant, changes, log_versions, block_format=block_format, file_ids=file_ids, threads=threads)
-
-        return write
 
     def _avro_first(self, files: Sequence[_File], form: BlockFormat) -> list[Blocks]:
         """The blocks of each log file, encoded already where they are Avro; none for a base file, and for one whose rows are too

@@ -10,8 +10,8 @@ from headgate_tables.face.results import AdoptResult, CommitResult, RepairResult
 from headgate_tables.face.writing import LoadMode
 from headgate_tables.hudi.bulk_loads import BulkLoad
 from headgate_tables.hudi.change_writer import ChangeWriter
-from headgate_tables.hudi.data_files import THREADS, layout_of
-from headgate_tables.hudi.definition import Definition, avro_schema
+from headgate_tables.hudi.data_files import layout_of
+from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.groups import GroupIds
 from headgate_tables.hudi.guard import Guard, MetadataTable, check_there
 from headgate_tables.hudi.keys.partition_path import is_partition_path
@@ -89,14 +89,11 @@ class TableOwner(TableReader, TableServices):
         if self._groups is None or self._parquet is None:
             self._groups = GroupIds(definition, self._store, lambda: self._snapshots.current().view)
             self._parquet = layout_of(definition)
-        schema = avro_schema(definition, meta_columns=False)
         instant = log.begin()  # last: from here on the instant is open until something ends it
         epoch, process = log.state.epoch, self._opened.process
         writer = ChangeWriter(self._store, definition, epoch=epoch, process=process, ordinal=0, layout=self._parquet)
-        write = writer.with_settings(self.settings.block_format, THREADS)
-        return Transaction(
-            self._store, log, definition, self._groups, write, instant, self._before_commit, self._after_commit, schema
-        )
+        form, before, after = self.settings.block_format, self._before_commit, self._after_commit
+        return Transaction(self._store, log, definition, self._groups, writer, form, instant, before, after)
 
     def check_bulk_load(self, mode: LoadMode) -> None:
         """Raises TransactionError when the table does not fit the mode, and what ``transaction`` raises for a foreign table.

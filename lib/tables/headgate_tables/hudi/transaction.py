@@ -15,13 +15,15 @@ from headgate_tables.commitlog.records import Channels, DerivedFile
 from headgate_tables.errors import FixCall, OperatorNeeded, ReopenTable, RetryLater, TransactionError
 from headgate_tables.face.files import WriteStatus
 from headgate_tables.face.results import CommitResult
+from headgate_tables.face.settings import BlockFormat
 from headgate_tables.face.writing import Changes, LoadMode
 from headgate_tables.hudi.batches import table_chunks
 from headgate_tables.hudi.bucket_rules import Rescale
 from headgate_tables.hudi.bulk_loads import DELTACOMMIT, BulkLoad, Replaced
-from headgate_tables.hudi.change_writer import WriteChanges
+from headgate_tables.hudi.change_writer import ChangeWriter
 from headgate_tables.hudi.commit_files import commit_files, pending_deltacommit, summary
-from headgate_tables.hudi.definition import Definition
+from headgate_tables.hudi.data_files import THREADS
+from headgate_tables.hudi.definition import Definition, avro_schema
 from headgate_tables.hudi.groups import GroupIds
 from headgate_tables.hudi.keys.bucket import bucket_of
 from headgate_tables.hudi.place import Placed, place, place_deletes
@@ -41,11 +43,11 @@ class Transaction:
         log: CommitLog,
         definition: Definition,
         groups: GroupIds,
-        write: WriteChanges,
+        writer: ChangeWriter,
+        block_format: BlockFormat,
         instant: str,
         before_commit: Callable[[bool], Collection[str]],
         after_commit: Callable[["Transaction", str], None],
-        schema: str,
     ) -> None:
         self.instant = instant
         self.statuses: list[WriteStatus] = []
@@ -54,10 +56,9 @@ class Transaction:
         self._log = log
         self._definition = definition
         self._groups = groups
-        self._write_files = write
-        self._before_commit = before_commit
-        self._after_commit = after_commit
-        self._schema = schema
+        self._writer, self._block_format = writer, block_format
+        self._before_commit, self._after_commit = before_commit, after_commit
+        self._schema = avro_schema(definition, meta_columns=False)
         self._versions: dict[str, int] = {}
         self._superseded = 0
         self._announced = self._shown = self._broken = self._ended = self._sent = False
@@ -243,8 +244,9 @@ class Transaction:
         self._broken = True
         targets = [self._target(each, deletes=deletes) for each in changes]
         file_ids, versions = [file_id for file_id, _ in targets], [version for _, version in targets]
+        write, form = self._writer.write, self._block_format
         with self._log.ending_on_failed_sync():
-            self.statuses += self._write_files(self.instant, changes, versions, file_ids=file_ids)
+            self.statuses += write(self.instant, changes, versions, block_format=form, file_ids=file_ids, threads=THREADS)
         self._broken = False
         self._superseded += beaten
 
