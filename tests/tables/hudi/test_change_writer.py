@@ -289,6 +289,22 @@ def test_a_base_file_is_one_whose_log_version_is_zero_and_takes_no_deletes(tmp_p
     assert written["note"].to_pylist() == ["a", "b"]
 
 
+def test_a_transaction_writes_into_the_file_group_that_is_there_whatever_its_id(tmp_path: Path) -> None:
+    """The table's definition does not name this id, so a writer that is not told would begin a second group."""
+    table = create(tmp_path, buckets=1)
+    file_id = "00000000-0000-4000-8000-000000000000-0"
+    transaction = table.transaction()
+    transaction.announce()
+    made = changes_of(table, ("a", 1, "a"), ("b", 1, "b"))
+    transaction.add(writer_of(table).write(transaction.instant, made, [0], file_ids=[file_id], block_format="parquet"))
+    transaction.commit()
+    table.close()
+    with hudi.open_table(table.url) as again:
+        again.upsert(rows(("a", 2, "newer")))
+        assert [group.file_id for group in again.file_groups()] == [file_id]
+        assert notes(again) == {"a": "newer", "b": "b"}
+
+
 def test_files_of_a_failed_write_do_not_stay_in_the_stage(tmp_path: Path) -> None:
     class FullAtTheSecond(LocalStore):
         def stage(self, files: Sequence[tuple[str, Buffers]]) -> None:
