@@ -14,6 +14,7 @@ from headgate_proto.cluster.v1.compaction_pb2_grpc import CompactionServiceStub
 from headgate_proto.serialized import in_parts
 from headgate_tables.face.operation import Operation
 from headgate_tables.system import SystemIds
+from support.serving import before_end
 
 
 class ScriptedCompactor:
@@ -42,8 +43,8 @@ class ScriptedCompactor:
         self.send(ready=wire.Ready(operations=slots))
 
     async def run(self) -> wire.RunAttempt:
-        """The next operation that it is given."""
-        return await self.runs.get()
+        """The next operation that it is given. Raises StreamEndedError."""
+        return await before_end(self.ended, self.runs.get())
 
     def progress(self, order: wire.RunAttempt, rows: int, nbytes: int) -> None:
         progress = wire.AttemptProgress(attempt=order.attempt, rows_done=rows, bytes_done=nbytes)
