@@ -1,7 +1,7 @@
 """Reads an owner's orders into this process's own types."""
 
 from collections.abc import Mapping
-from functools import lru_cache
+from typing import Final
 
 import numpy as np
 
@@ -16,6 +16,8 @@ from headgate_tables.system import Ids
 from headgate_writer.attached import AttachedTable, Member, Membership
 
 _log = get_logger()
+_logged: Final[set[str]] = set()
+"""Block formats that this process does not know and has logged: an owner names its own with every checkpoint."""
 
 
 class WrongOrderError(Exception):
@@ -45,15 +47,10 @@ def read_membership(membership: wire.Membership, key_groups: int) -> Membership:
 
 def _block_format(named: str) -> BlockFormat:
     """Parquet, which every reader reads, for one that only a newer owner knows."""
-    if named and named not in BLOCK_FORMATS:
-        _warn_of_format(named)
+    if named and named not in BLOCK_FORMATS and named not in _logged:
+        _logged.add(named)
+        _log.warning("the owner names a block format that this writer does not know: Parquet is taken", block_format=named)
     return BLOCK_FORMATS.get(named, "parquet")
-
-
-@lru_cache(maxsize=16)
-def _warn_of_format(named: str) -> None:
-    """Once for each: the owner names it with every checkpoint."""
-    _log.warning("the owner names a block format that this writer does not know: Parquet is taken", block_format=named)
 
 
 def read_definition(message: TableDefinition) -> Definition:
