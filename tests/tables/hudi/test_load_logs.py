@@ -19,6 +19,7 @@ from headgate_tables.hudi.services.bulk import log_files as load_logs
 from headgate_tables.opening import open_folder
 from headgate_tables.system import System
 from headgate_tables.writing import log_files
+from support.counting import CountingStore
 from support.oracle import Oracle, Row
 from support.readers import read_by_hudi_rs, read_by_us, without_meta
 from support.same_rows import assert_same_rows
@@ -147,6 +148,19 @@ def test_a_second_run_that_gets_other_rows_is_refused_and_so_are_deletes_in_plac
             files_of(table, transaction.instant).write(arrow(other))
         with pytest.raises(CorruptFileError, match="not by a file of this load"):
             files_of(table, transaction.instant, deletes=True).write(arrow(ROWS))
+        transaction.rollback()
+
+
+def test_a_second_run_reads_each_file_of_the_first_once(table: hudi.Table) -> None:
+    with table.transaction() as transaction:
+        transaction.announce()
+        first, _ = files_of(table, transaction.instant).write(arrow(ROWS))
+        store = CountingStore(Path(table.url.removeprefix("file://")))
+        assert table.definition is not None
+        task = LoadTask(transaction.instant, table.epoch, PROCESS, 0)
+        again, _ = log_files(store, table.definition, task, deletes=False).write(arrow(ROWS))
+        assert again == first
+        assert sum(end - start for start, end in store.ranges) == sum(status.stat.size for status in first)
         transaction.rollback()
 
 

@@ -28,6 +28,8 @@ _VERSION: Final = 1
 class LogFiles(TaskFiles):
     """``deletes``: the rows are what is to be deleted, and need no more than record key, partition and ordering columns."""
 
+    made_of_all = True
+
     def __init__(self, store: Store, definition: Definition, task: LoadTask, *, deletes: bool) -> None:
         super().__init__(store, definition, task, deletes=deletes)
         self._avro = avro_schema(definition, meta_columns=True)

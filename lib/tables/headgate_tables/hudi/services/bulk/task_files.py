@@ -10,6 +10,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -58,6 +59,9 @@ class TaskFile:
 
 class TaskFiles(ABC):
     """Writes files of one load. ``deletes``: all rows are deletes."""
+
+    made_of_all: ClassVar[bool] = False
+    """Whether ``_made_of`` needs all of a file, which is then in memory."""
 
     def __init__(self, store: Store, definition: Definition, task: LoadTask, *, deletes: bool = False) -> None:
         self._store = store
@@ -138,7 +142,7 @@ class TaskFiles(ABC):
                     fix="Write what gives other rows each time (random values, say) to files first, and load those.",
                 )
 
-        stored = stored_file(self._store, at, read)
+        stored = stored_file(self._store, at, read, in_memory=self.made_of_all)
         return DataFile(file.path, stored.size, stored.sha256, staged) if stored is not None else None
 
 

@@ -82,14 +82,17 @@ class StoredFile(Generic[_Content]):
     sha256: str
 
 
-def stored_file(store: Store, path: str, read: Callable[[pa.NativeFile], _Content]) -> StoredFile[_Content] | None:
+def stored_file(
+    store: Store, path: str, read: Callable[[pa.NativeFile], _Content], *, in_memory: bool = False
+) -> StoredFile[_Content] | None:
     """The file that has this name; None when there is none. ``read`` says what it is made of, and raises when it is another's.
 
-    Reads the file once more, for its checksum (rule FI5).
+    Reads the file once more, for its checksum (rule FI5). ``in_memory``: holds it whole, for a ``read`` that needs all of it.
     """
     if store.size(path) is None:
         return None
-    with store.open_input(path) as source:
+    with store.open_input(path) as opened:
+        source = pa.BufferReader(opened.read_buffer()) if in_memory else opened
         content = read(source)
         source.seek(0)
         return StoredFile(content, *_digest_of(source))
