@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headgate_runtime.tarpit import Tarpit
+from headgate_runtime.tarpit import LONGEST_WAIT_S, Tarpit
 from support.hand_clock import HandClock
 from support.processes import READY_S
 
@@ -55,6 +55,12 @@ async def test_as_many_wait_as_there_are_places_and_all_of_these_for_places_of_t
         assert clock.slept == [1.0, 2.0, 3.0]
         await asyncio.wait(tasks[4:])
         assert [task.done() for task in tasks] == [True, False, False, False, True, True]
+
+
+async def test_no_refusal_waits_longer_than_programs_wait_for_an_answer() -> None:
+    clock = Recording()
+    async with waiting(Tarpit(clock, places=1_000, at_once=0.1).wait, *["a"] * 4):
+        assert clock.slept == [9.0, 19.0, LONGEST_WAIT_S, LONGEST_WAIT_S]
 
 
 async def test_who_has_a_place_among_the_calls_of_clients_waits_also_when_those_of_the_tarpit_are_taken() -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from headgate_proto.api.v1 import errors_pb2, ingest_pb2
 from headgate_proto.api.v1.ingest_pb2_grpc import IngestServiceStub
+from headgate_runtime.tarpit import LONGEST_WAIT_S
 from headgate_runtime.turns import Turns
 from headgate_runtime.world import SystemClock, World
 from headgate_writer.admission import Admission
@@ -26,8 +27,6 @@ BROKEN = ingest_pb2.Batch(offset=1, schema=b"no schema", rows=b"none")
 T = TypeVar("T")
 OPEN_S = 2.0
 """So long a caller waits that opens too many streams."""
-LONGEST_OTHER_S = 900.0
-"""Nobody else waits so long; a refusal waits for 1,000 s where one in a thousand seconds is answered."""
 WIDE = pa.record_batch({f"c{number}": [1] for number in range(1_500)})
 
 
@@ -39,7 +38,7 @@ class Holding(SystemClock):
         self.over = asyncio.Event()
 
     async def sleep(self, seconds: float) -> None:
-        if seconds > LONGEST_OTHER_S or seconds == OPEN_S:
+        if seconds in (LONGEST_WAIT_S, OPEN_S):
             self.waiting.release()
             await self.over.wait()
         else:

@@ -10,12 +10,15 @@ STRANGERS: Final = "callers without an identity"
 """All of them together, as nothing tells them apart, and a flood may come from a thousand connections."""
 NO_METHOD: Final = "callers of methods that are not served"
 """Like the other one no principal's name, which has no blanks (access.file)."""
+LONGEST_WAIT_S: Final = 20.0
+"""Shorter than the deadline of a program, which would learn of that in place of its refusal."""
 _ALL: Final = ""
 _CHECKS_SHARE: Final = 4
 
 
 class Tarpit:
-    """``at_once`` refusals are free to a caller, and as many a second; the others wait, evenly spaced.
+    """``at_once`` refusals are free to a caller, and as many a second; the others wait, evenly spaced, but none longer than
+    ``LONGEST_WAIT_S``.
 
     ``places``: for calls that wait and have no place among those of clients, which bound how many of a principal wait (``door``).
     A quarter of them is for health checks alone, the others for refusals. What comes when they are taken goes on at once.
@@ -24,9 +27,10 @@ class Tarpit:
     def __init__(self, clock: Clock, places: int, at_once: float) -> None:
         checks = places // _CHECKS_SHARE
         refusals = places - checks
-        self._rates = CallerRates(clock, at_once, at_once, longest_s=refusals / at_once)
+        longest_s = min(LONGEST_WAIT_S, refusals / at_once)
+        self._rates = CallerRates(clock, at_once, at_once, longest_s)
         self._places = _Places(clock, refusals)
-        self._all_checks = CallerRates(clock, at_once, at_once, longest_s=refusals / at_once)
+        self._all_checks = CallerRates(clock, at_once, at_once, longest_s)
         self._checks = CallerRates(clock, 1, 1, longest_s=checks)
         self._check_places = _Places(clock, checks)
 
