@@ -369,6 +369,8 @@ async def test_what_a_coordinator_says_against_a_process_is_heard_while_that_sen
         for _ in range(20):
             handler = Handler()
             stream: Stream = CoordinatorStream(handler, World.real().clock, lambda _: None)
+            for _ in range(1000):  # so that a message is being written whenever the coordinator ends the stream
+                stream.send(handler.heartbeat(stream))
             with pytest.raises(ExceptionGroup) as ended:
                 await stream.serve(handler.open_call(channel))
             (refused,) = ended.value.exceptions
