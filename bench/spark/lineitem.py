@@ -13,26 +13,25 @@ from headgate_tables.arrow import pc
 KEY = ("l_orderkey", "l_linenumber")
 ORDERING = "l_shipdate"
 _MONEY = pa.decimal128(15, 2)
-SCHEMA = pa.schema(
-    [
-        ("l_orderkey", pa.int64()),
-        ("l_partkey", pa.int64()),
-        ("l_suppkey", pa.int64()),
-        ("l_linenumber", pa.int32()),
-        ("l_quantity", _MONEY),
-        ("l_extendedprice", _MONEY),
-        ("l_discount", _MONEY),
-        ("l_tax", _MONEY),
-        ("l_returnflag", pa.string()),
-        ("l_linestatus", pa.string()),
-        ("l_shipdate", pa.date32()),
-        ("l_commitdate", pa.date32()),
-        ("l_receiptdate", pa.date32()),
-        ("l_shipinstruct", pa.string()),
-        ("l_shipmode", pa.string()),
-        ("l_comment", pa.string()),
-    ]
-)
+_COLUMNS: list[tuple[str, pa.DataType]] = [
+    ("l_orderkey", pa.int64()),
+    ("l_partkey", pa.int64()),
+    ("l_suppkey", pa.int64()),
+    ("l_linenumber", pa.int32()),
+    ("l_quantity", _MONEY),
+    ("l_extendedprice", _MONEY),
+    ("l_discount", _MONEY),
+    ("l_tax", _MONEY),
+    ("l_returnflag", pa.string()),
+    ("l_linestatus", pa.string()),
+    ("l_shipdate", pa.date32()),
+    ("l_commitdate", pa.date32()),
+    ("l_receiptdate", pa.date32()),
+    ("l_shipinstruct", pa.string()),
+    ("l_shipmode", pa.string()),
+    ("l_comment", pa.string()),
+]
+SCHEMA = pa.schema(_COLUMNS)
 _ROWS_OF_SCALE_1 = 5_900_000
 """A little below the 6,001,215 of the specification: smaller scales deviate from their share."""
 

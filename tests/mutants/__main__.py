@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ElementTree
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -86,7 +86,7 @@ def _check_sound(mutants: list[Mutant], tree: Path, jobs: int) -> Mapping[str, f
     if done.returncode:
         sys.exit(f"{done.stdout[-3000:]}{done.stderr[-2000:]}\nThese tests fail without any mistake; no mutant was tried.")
     print(f"sound    {time.monotonic() - began:5.0f} s  all their tests pass without a mistake", flush=True)
-    seconds = Counter[str]()
+    seconds = defaultdict[str, float](float)
     for case in ElementTree.parse(report).iter("testcase"):
         seconds[case.attrib["classname"]] += float(case.attrib["time"])
     return seconds

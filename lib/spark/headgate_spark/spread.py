@@ -43,13 +43,14 @@ def _hashes(numbers: npt.NDArray[np.uint32]) -> npt.NDArray[np.int32]:
     """What Spark SQL's ``hash`` gives for ints: Murmur3 (x86, 32 bits) of four bytes with the seed 42. Spark names the buckets of
     its own tables by it, so it stays as it is (org.apache.spark.unsafe.hash.Murmur3_x86_32).
     """
-    mixed = _rotated(numbers * 0xCC9E2D51, 15) * 0x1B873593
-    mixed = _rotated(mixed ^ 42, 13) * 5 + 0xE6546B64
-    mixed ^= 4  # the number of bytes
-    mixed = (mixed ^ mixed >> 16) * 0x85EBCA6B
-    mixed = (mixed ^ mixed >> 13) * 0xC2B2AE35
-    return (mixed ^ mixed >> 16).view(np.int32)
+    word = np.uint32
+    mixed = _rotated(numbers * word(0xCC9E2D51), 15) * word(0x1B873593)
+    mixed = _rotated(mixed ^ word(42), 13) * word(5) + word(0xE6546B64)
+    mixed = mixed ^ word(4)  # the number of bytes
+    mixed = (mixed ^ mixed >> word(16)) * word(0x85EBCA6B)
+    mixed = (mixed ^ mixed >> word(13)) * word(0xC2B2AE35)
+    return (mixed ^ mixed >> word(16)).view(np.int32)
 
 
 def _rotated(numbers: npt.NDArray[np.uint32], bits: int) -> npt.NDArray[np.uint32]:
-    return numbers << bits | numbers >> 32 - bits
+    return numbers << np.uint32(bits) | numbers >> np.uint32(32 - bits)
