@@ -11,7 +11,8 @@ SECTIONS = {
     "load": "a Parquet file of 1, 5 and 20 M rows of TPC-H's lineitem into a new table of 8 buckets, by bulk_insert of each",
     "sort": "5 M rows sorted by two columns: ours by a compaction in one process, Hudi's by run_clustering (of a table without\n"
     "bucket index, as Hudi clusters no other)",
-    "read": "sums over the columns of one table by both readers: base files alone, and a tenth of the rows in log files",
+    "read": "sums over four columns of a table, and over all, by both readers: base files alone, and a tenth of the rows\n"
+    "in log files",
     "stream": "batches of 1,000 rows, a commit each, as foreachBatch writes them: seconds of a commit",
 }
 

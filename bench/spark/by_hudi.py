@@ -53,11 +53,11 @@ def sort(source: str, warm_up: str, url: str, columns: str) -> dict[str, float]:
         return measured(spark, lambda: spark.sql(statement.format(url, columns)).collect())
 
 
-def query(urls: Sequence[str]) -> dict[str, object]:
+def query(urls: Sequence[str], whole: bool) -> dict[str, object]:
     """As ``ours.query``, by Hudi's reader, of the same tables."""
     with session() as spark:
         reader = spark.read.format("hudi").option("hoodie.metadata.enable", "false")
-        return answered(spark, [reader.load(url) for url in urls])
+        return answered(spark, [reader.load(url) for url in urls], whole)
 
 
 def stream(batches: Sequence[str], url: str) -> dict[str, list[float]]:
