@@ -21,7 +21,7 @@ import headgate
 from demo.flights import unpack_csv
 from demo.ports import free_port
 from support.cluster import Cluster
-from support.pages import ROOT, text_of
+from support.pages import ROOT, cells_of, text_of
 
 EXAMPLES = ROOT / "examples"
 PROGRAMS = sorted(path.name for path in EXAMPLES.glob("*.*") if path.suffix in (".py", ".ipynb"))
@@ -221,17 +221,11 @@ def test_an_operation_that_is_no_change_of_a_row_ends_the_feed(address: str) -> 
     assert (program.returncode, "'t' at lsn 9000" in said) == (1, True)
 
 
-def cells(name: str) -> list[str]:
-    notebook = json.loads((EXAMPLES / name).read_text(encoding="utf-8"))
-    assert (notebook["nbformat"], [cell for cell in notebook["cells"] if cell.get("outputs")]) == (4, []), "kept without outputs"
-    return ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
-
-
 @pytest.mark.slow
 def test_the_notebook_loads_reads_corrects_and_looks_back(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADGATE_CONNECT", address)
     names: dict[str, Any] = {}
-    for number, code in enumerate(cells("first_hour.ipynb"), 1):
+    for number, code in enumerate(cells_of("first_hour.ipynb"), 1):
         exec(compile(code, f"cell {number}", "exec"), names)
     with duckdb.connect() as con:
         con.read_csv(str(unpack_csv(tmp_path)), na_values="NA").filter("month = 1").create_view("flights")
@@ -244,8 +238,9 @@ def test_the_notebook_loads_reads_corrects_and_looks_back(address: str, tmp_path
 
 
 def test_every_program_is_on_the_page_and_in_a_test_and_short_enough_to_copy() -> None:
-    assert len(PROGRAMS) == 6
+    assert len(PROGRAMS) == 7
     page, tests = text_of("docs/examples.md"), Path(__file__).read_text(encoding="utf-8")
+    tests += text_of("tests/interop/test_sql_notebook.py")  # wants Hudi's jar
     for name in PROGRAMS:
         assert f"\n[examples/{name}](../examples/{name})\n" in page
         assert f'"{name}"' in tests or f'"{name.removesuffix(".py")}:app"' in tests

@@ -35,7 +35,7 @@ def run(code: str, places: tuple[str, str], names: dict[str, Any]) -> None:
     exec(code.replace(IN_RAW, repr(raw)).replace(IN_LAKE, repr(lake)), names)
 
 
-LOAD, READ, _, _, COPY, RESCALE, LIVE = fenced(PAGE, "python")  # two want PySpark 4: tests/spark_source
+LOAD, READ, _, _, _, COPY, RESCALE, LIVE = fenced(PAGE, "python")  # three want PySpark 4: tests/spark_source
 
 
 def test_the_example_of_loading_loads_the_rows_that_it_reads(spark: Any, places: tuple[str, str]) -> None:

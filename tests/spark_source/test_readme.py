@@ -46,6 +46,28 @@ def test_the_example_reads_a_day_and_streams_later_commits(spark: Any, tmp_path:
     assert spark.table("orders").count() == 10
 
 
+def test_the_example_writes_a_frame_and_a_stream_by_address(spark: Any, tmp_path: Path) -> None:
+    (example,) = (each for each in fenced(PAGE, "python") if ".save(" in each and "coordinator:7070" not in each)
+    url, raw = str(tmp_path / "orders"), tmp_path / "raw"
+    hudi.create_table(url, SCHEMA, record_key="id", partition_by=["day"], ordering="at", buckets=1).close()
+    columns = "id long, day string, at long"
+    raw.mkdir()
+    pq.write_table(pa.Table.from_pylist([{"id": n, "day": "2026-01-02", "at": n} for n in range(5)], SCHEMA), raw / "1.parquet")
+    names: dict[str, Any] = {
+        "orders": spark.createDataFrame([(n, "2026-01-01", n) for n in range(100, 110)], columns),
+        "changes": spark.readStream.schema(columns).parquet(str(raw)),
+    }
+    for shown, here in ((IN_LAKE, url), ('"s3://raw/checkpoint"', str(tmp_path / "c"))):
+        assert shown in example
+        example = example.replace(shown, repr(here))
+    exec(example, names)
+    try:
+        names["query"].processAllAvailable()
+    finally:
+        names["query"].stop()
+    assert sorted(read_by_hudi_rs(Path(url))["id"].to_pylist()) == [*range(5), *range(100, 110)]
+
+
 def test_the_example_sends_a_frame_and_a_stream_through_a_cluster(spark: Any, state_home: Path, tmp_path: Path) -> None:
     del state_home
     (example,) = (each for each in fenced(PAGE, "python") if "coordinator:7070" in each)

@@ -1,5 +1,6 @@
 """Markdown pages as readers have them: their blocks, to copy, and what they quote."""
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -46,3 +47,10 @@ def fenced(page: str, language: str = "") -> list[str]:
 def quoted(page: str) -> list[str]:
     """What stands between single backticks, in the text and in tables."""
     return re.findall(r"`([^`\n]+)`", _FENCE.sub("", text_of(page)))
+
+
+def cells_of(notebook: str) -> list[str]:
+    """The code of a notebook in ``examples/``, cell by cell."""
+    content = json.loads((ROOT / "examples" / notebook).read_text(encoding="utf-8"))
+    assert (content["nbformat"], [cell for cell in content["cells"] if cell.get("outputs")]) == (4, []), "kept without outputs"
+    return ["".join(cell["source"]) for cell in content["cells"] if cell["cell_type"] == "code"]

@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from headgate_tables.errors import OptionError
 from headgate_tables.near_names import did_you_mean
+
+STORAGE: Final = "storage."
+
+
+def storage_options(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Settings of the storage, without what their names begin with; and all other options, by names in small letters."""
+    lower = {name.lower(): value for name, value in options.items()}
+    storage = {name.removeprefix(STORAGE): lower.pop(name) for name in list(lower) if name.startswith(STORAGE)}
+    return storage, lower
 
 
 def given_options(options: Mapping[str, str], names: Sequence[str], others: str = "") -> dict[str, str]:

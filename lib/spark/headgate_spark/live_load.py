@@ -7,19 +7,16 @@ from typing import Final, Literal
 
 from pyspark.sql import DataFrame
 
+from headgate_spark.batches import channels_of
 from headgate_spark.loading import run_load
 from headgate_spark.progress import Written
-from headgate_tables.errors import OptionError
-from headgate_tables.face.log import ChannelRecord, Channels
+from headgate_tables.face.log import Channels
 from headgate_tables.face.owner import Table
 from headgate_tables.face.results import CommitResult
 from headgate_tables.opening import open_table
-from headgate_tables.system import System
 
 _NOTHING: Final = CommitResult("", "", 0, 0, 0, 0, 0)
 """What a batch has done that is in the table already."""
-_PREFIX: Final = "spark:"
-_LONGEST: Final = 200
 
 
 def upsert(
@@ -70,20 +67,6 @@ def _write(
         with open_table(table, storage_options=storage_options) as opened:
             return _write(df, opened, load, tasks, storage_options, progress, batch)
     channels: Channels | None = None
-    if batch is not None:
-        name, number = _channel_of(batch)
-        table.own()  # the record of an earlier owner may be newer than the one that this handle has read
-        if (stored := table.channels.get(name)) is not None and number < stored.offset:
-            return _NOTHING
-        channels = {name: ChannelRecord(0, number + 1, "", System.real().clock.now_ms())}
+    if batch is not None and (channels := channels_of(table, *batch)) is None:
+        return _NOTHING
     return run_load(df, table, load, tasks=tasks, storage_options=storage_options, progress=progress, channels=channels)
-
-
-def _channel_of(batch: tuple[str, int]) -> tuple[str, int]:
-    """The channel that stands for the query, and the batch's number, which counts from 0."""
-    query, number = batch
-    if not 0 < len(query) <= _LONGEST or not query.isprintable():
-        raise OptionError(f"batch={batch!r}: no name of a query", fix=f"Give a name of 1 to {_LONGEST} printable characters.")
-    if number < 0:
-        raise OptionError(f"batch={batch!r}: no number of a batch", fix="Give the number that foreachBatch gives.")
-    return _PREFIX + query, number

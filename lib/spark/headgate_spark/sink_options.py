@@ -1,17 +1,19 @@
-"""The options of ``df.write.format("headgate")`` and ``df.writeStream.format("headgate")``."""
+"""The options of ``df.write.format("headgate")`` and ``df.writeStream.format("headgate")``: with ``connect``, and without."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Final, Literal, TypeVar, get_args
 
-import headgate
-from headgate.acks import Level
 from headgate_spark import cluster_access
 from headgate_spark.cluster_access import ClusterAccess
-from headgate_spark.given import given_options
+from headgate_spark.given import STORAGE, given_options, storage_options
 from headgate_tables.errors import OptionError
+
+if TYPE_CHECKING:
+    import headgate
+    from headgate.acks import Level
 
 NAMES: Final = ("path", "channel", "operation", "level", "timeout", *cluster_access.NAMES)
 _OF_SPARK: Final = "checkpointLocation"
@@ -54,9 +56,38 @@ class SinkOptions:
         return self.access.connect(self.timeout)
 
 
+@dataclass(frozen=True, slots=True)
+class DirectOptions:
+    """Without a cluster. ``url``: of the table, with ``storage``."""
+
+    url: str
+    operation: Operation
+    storage: Mapping[str, str]
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> DirectOptions:
+        """From Spark's. Raises OptionError for one that is unknown, missing, of a cluster, or has a wrong value."""
+        storage, others = storage_options(options)
+        given = given_options(others, [*NAMES, _OF_SPARK], f", and {STORAGE}KEY for settings of the storage")
+        of_clusters = [name for name in given if given[name] and name not in ("path", "operation", _OF_SPARK)]
+        if of_clusters:
+            raise OptionError(
+                f"{' and '.join(of_clusters)}: for rows that go through a cluster, and there is no `connect`",
+                fix='Leave it out, or name the cluster: .option("connect", "host:7070").',
+            )
+        if not given.get("path"):
+            raise OptionError("no table is named", fix='Give its address, .save("s3://lake/orders").')
+        return cls(given["path"], _one_of("operation", given.get("operation", "upsert"), get_args(Operation)), storage)
+
+
+def sink_options(options: Mapping[str, str]) -> SinkOptions | DirectOptions:
+    """Those that fit: with ``connect`` rows go through a cluster. Raises OptionError."""
+    connects = any(name.lower() == "connect" and value.strip() for name, value in options.items())
+    return SinkOptions.of(options) if connects else DirectOptions.of(options)
+
+
 _NEEDED: Final = {
     "path": 'Name the table: .save("orders").',
-    "connect": 'Rows go through a cluster: .option("connect", "host:7070"). Without one: headgate_spark.upsert or bulk_insert.',
     "channel": 'Name what the channels begin with: .option("channel", "orders"). Jobs that run at once need different names.',
 }
 

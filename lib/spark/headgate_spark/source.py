@@ -14,6 +14,7 @@ from pyspark.sql.types import StructType
 from headgate_spark.carried import carrying
 from headgate_spark.changes import ChangesReader
 from headgate_spark.pushed import expression_of
+from headgate_spark.sink_options import DirectOptions, sink_options
 from headgate_spark.source_options import SlicePartition, SourceOptions
 from headgate_tables.errors import OptionError
 
@@ -57,28 +58,36 @@ class HeadgateSource(DataSource):  # type: ignore[misc]
             return ChangesReader(SourceOptions.of(self.options).check("readStream"), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:  # noqa: ARG002 - Spark's signature
-        """For ``write``: through a cluster. The SDK is imported here, as tables are read without it."""
+        """For ``write``: through a cluster, or, without ``connect``, into a table by its address."""
         with carrying():
             _refuse_overwrite(overwrite=overwrite)
-            from headgate_spark.sink import ClusterWriter
-            from headgate_spark.sink_options import SinkOptions
+            options = sink_options(self.options)
+            if isinstance(options, DirectOptions):
+                from headgate_spark.direct_sink import DirectWriter  # PySpark 4.1; 4.0 can read
 
-            return ClusterWriter(SinkOptions.of(self.options))
+                return DirectWriter(options)
+            from headgate_spark.sink import ClusterWriter  # the SDK, without which tables are read and written
+
+            return ClusterWriter(options)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: ARG002 - as above
-        """For ``writeStream``, through a cluster."""
+        """For ``writeStream``, as ``writer``."""
         with carrying():
             _refuse_overwrite(overwrite=overwrite)
-            from headgate_spark.sink import ClusterStreamWriter
-            from headgate_spark.sink_options import SinkOptions
+            options = sink_options(self.options)
+            if isinstance(options, DirectOptions):
+                from headgate_spark.direct_sink import DirectStreamWriter  # as above
 
-            return ClusterStreamWriter(SinkOptions.of(self.options))
+                return DirectStreamWriter(options)
+            from headgate_spark.sink import ClusterStreamWriter
+
+            return ClusterStreamWriter(options)
 
 
 def _refuse_overwrite(*, overwrite: bool) -> None:
     if overwrite:
         raise OptionError(
-            "a cluster's table is not overwritten through its producers",
+            "a table is not overwritten in this way",
             fix='Use .mode("append"), or headgate_spark.bulk_insert with mode="insert_overwrite".',
         )
 

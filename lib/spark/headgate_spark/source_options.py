@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 
 from headgate_spark import cluster_access
 from headgate_spark.cluster_access import ClusterAccess
-from headgate_spark.given import given_options
+from headgate_spark.given import STORAGE, given_options, storage_options
 from headgate_spark.slices import SliceRows
 from headgate_spark.types import shown_schema, struct_of
 from headgate_tables.errors import OptionError
@@ -20,7 +20,6 @@ from headgate_tables.face.owner import Table
 from headgate_tables.face.reader import Filter, Mode, Moment
 from headgate_tables.opening import open_table
 
-_STORAGE: Final = "storage."
 NAMES: Final = ("path", "columns", "mode", "asOf", "since", "startingFrom", "maxCommitsPerTrigger", *cluster_access.NAMES)
 _OF_STREAMS: Final = ("startingFrom", "maxCommitsPerTrigger")
 Kind = Literal["read", "readStream"]
@@ -53,9 +52,8 @@ class SourceOptions:
     @classmethod
     def of(cls, options: Mapping[str, str]) -> SourceOptions:
         """From Spark's, whose names have no case. Raises OptionError for one that is unknown or has a wrong value."""
-        lower = {name.lower(): value for name, value in options.items()}
-        storage = {name.removeprefix(_STORAGE): lower.pop(name) for name in list(lower) if name.startswith(_STORAGE)}
-        text = given_options(lower, NAMES, f", and {_STORAGE}KEY for settings of the storage")
+        storage, others = storage_options(options)
+        text = given_options(others, NAMES, f", and {STORAGE}KEY for settings of the storage")
         if not text.get("path"):
             raise OptionError(
                 "no table is named", fix='Give its address, .load("s3://lake/orders"), or, with `connect`, its name.'
