@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any, Final, Literal
 
 import pyarrow as pa
@@ -19,6 +21,8 @@ from headgate_spark.tasks import Writing
 
 BOOTSTRAP: Final = "bootstrap"
 RESCALE: Final = "rescale"
+LOST: Final = "executors lost"
+"""The only step that a driver outlives; two executors run beside it."""
 STEPS = ("announced", "a task wrote its files", "files reported", "slot won")
 
 
@@ -75,7 +79,29 @@ class Kills:
             yield report
 
 
+class LosesExecutors:
+    """The Java of every task's executor is killed when the files of the task are written, the first time."""
+
+    def write(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for report in super().write(batches):  # type: ignore[misc]
+            # An attempt has the number 0 again when Spark repeats the stage, as shuffle files are lost with an executor.
+            mark = Path(os.environ["HEADGATE_KILLED"], str(TaskContext.get().partitionId()))
+            if not mark.exists():
+                mark.touch()
+                daemon = os.getppid()
+                executor = int(Path(f"/proc/{daemon}/stat").read_text().rpartition(")")[2].split()[1])
+                os.kill(executor, signal.SIGKILL)
+                time.sleep(60)  # no report arrives: Spark's Python ends with the Java that started it
+            yield report
+
+
 class FailsOnce(Fails, Writing): ...
+
+
+class LosesItsExecutor(LosesExecutors, Writing): ...
+
+
+class RescaleLosesItsExecutor(LosesExecutors, Rewriting): ...
 
 
 class DiesOnce(Dies, Writing): ...
@@ -121,16 +147,27 @@ def _arm(step: str) -> None:
             _kill_before(Transaction, "add")
         case "slot won":
             _kill_before(Unpublished, "publish_own")
+        case _ if step == LOST:
+            setattr(loading, "Writing", LosesItsExecutor)  # noqa: B010
+            setattr(rescaling, "Rewriting", RescaleLosesItsExecutor)  # noqa: B010
         case _:
             raise ValueError(step)
 
 
 def drive(step: str, url: str, source: str, load: Load | Literal["bootstrap", "rescale"] = "into_empty") -> None:
-    """A driver that loads the Parquet file and is killed at the step. ``source`` of a rescale: the number of buckets."""
+    """A driver that loads the Parquet file and is killed at the step, or loses its executors and goes on. ``source`` of a
+    rescale: the number of buckets.
+    """
     from pyspark.sql import SparkSession
 
     os.environ["HEADGATE_DRIVER"] = str(os.getpid())  # workers inherit what Spark's Java is started with
-    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").config("spark.driver.memory", "512m")
+    master = "local-cluster[2,1,512]" if step == LOST else "local[2]"
+    builder = (
+        SparkSession.builder.master(master)
+        .config("spark.executor.memory", "512m")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.memory", "512m")
+    )
     builder = builder.config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
     builder = builder.config("spark.sql.codegen.wholeStage", "false").config("spark.sql.session.timeZone", "UTC")
     spark = builder.getOrCreate()
