@@ -80,13 +80,15 @@ class Kills:
 
 
 class LosesExecutors:
-    """The Java of every task's executor is killed when the files of the task are written, the first time."""
+    """The Java of two tasks' executors is killed when the files of the task are written, the first time. Spark repeats a stage no
+    more than three times, and does so here, since shuffle files are lost with an executor.
+    """
 
     def write(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for report in super().write(batches):  # type: ignore[misc]
-            # An attempt has the number 0 again when Spark repeats the stage, as shuffle files are lost with an executor.
-            mark = Path(os.environ["HEADGATE_KILLED"], str(TaskContext.get().partitionId()))
-            if not mark.exists():
+            task = TaskContext.get().partitionId()
+            mark = Path(os.environ["HEADGATE_KILLED"], str(task))  # in a stage that is repeated attempts begin with 0 again
+            if task < 2 and not mark.exists():
                 mark.touch()
                 daemon = os.getppid()
                 executor = int(Path(f"/proc/{daemon}/stat").read_text().rpartition(")")[2].split()[1])
