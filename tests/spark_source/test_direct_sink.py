@@ -14,15 +14,8 @@ from headgate_spark import typed_errors
 from headgate_spark.direct_sink import MOST_BYTES
 from headgate_tables import hudi
 from headgate_tables.errors import OptionError, SchemaError
-from support.readers import read_by_hudi_rs, without_meta
-
-TYPES: list[tuple[str, pa.DataType]] = [("id", pa.int64()), ("day", pa.string()), ("at", pa.int64()), ("text", pa.string())]
-SCHEMA = pa.schema(TYPES)
-COLUMNS = "id long, day string, at long, text string"
-
-
-def rows(numbers: Any, at: int = 1) -> list[dict[str, Any]]:
-    return [{"id": n, "day": f"2026-01-0{n % 3 + 1}", "at": at, "text": f"{n} {at}"} for n in numbers]
+from headgate_tables.opening import open_table
+from support.spark_orders import COLUMNS, SCHEMA, rows, rows_in
 
 
 class Target:
@@ -34,14 +27,13 @@ class Target:
         self._timeline = folder / ".hoodie" / "timeline"
 
     def found(self) -> list[dict[str, Any]]:
-        found = without_meta(read_by_hudi_rs(Path(self.url))).select(SCHEMA.names).to_pylist()
-        return sorted(found, key=lambda row: row["id"])
+        return rows_in(Path(self.url))
 
     def commits(self) -> int:
         return len(list(self._timeline.glob("*_*.deltacommit")))
 
     def files(self) -> int:
-        return len(list(Path(self.url).glob("2026-*/.*.log.*")))
+        return len([each for each in Path(self.url).glob("2026-*/*") if each.name != ".hoodie_partition_metadata"])
 
 
 @pytest.fixture
@@ -109,11 +101,29 @@ def test_a_task_that_fails_leaves_nothing(spark: Any, target: Target) -> None:
 
 @pytest.mark.parametrize("tasks", [1, 3])
 def test_more_rows_than_pass_through_a_driver_are_refused(spark: Any, target: Target, tasks: int) -> None:
-    count = (MOST_BYTES >> 20) + 1
-    texts = "id, '2026-01-01' as day, id as at, repeat('x', 1 << 20) as text".replace("1 << 20", str(1 << 20))
-    frame = spark.range(0, count, 1, tasks).selectExpr(*texts.split(", ", 3))
     with pytest.raises(OptionError, match="more than 128 MiB"), typed_errors():
-        frame.write.format("headgate").mode("append").save(target.url)
+        mebibytes(spark, (MOST_BYTES >> 20) + 1, tasks).write.format("headgate").mode("append").save(target.url)
+    assert (target.commits(), target.files()) == (0, 0)
+
+
+@pytest.mark.parametrize("tasks", [1, 40])
+def test_as_many_rows_as_pass_through_a_driver_of_1_gib_are_written(spark: Any, target: Target, tasks: int) -> None:
+    assert spark.conf.get("spark.driver.memory") == "1g"
+    mebibytes(spark, count := (MOST_BYTES >> 20) - 2, tasks).write.format("headgate").mode("append").save(target.url)
+    assert [(row["id"], len(row["text"])) for row in target.found()] == [(n, 1 << 20) for n in range(count)]
+
+
+def mebibytes(spark: Any, count: int, tasks: int) -> Any:
+    """A frame of so many rows of 1 MiB each."""
+    text = f"repeat('x', {1 << 20}) as text"
+    return spark.range(0, count, 1, tasks).selectExpr("id", "'2026-01-01' as day", "id as at", text)
+
+
+def test_a_write_without_rows_takes_the_table_from_nobody(spark: Any, target: Target) -> None:
+    with open_table(target.url) as owner:
+        owner.own()
+        spark.createDataFrame([], COLUMNS).write.format("headgate").mode("append").save(target.url)
+        owner.check_owner()
     assert (target.commits(), target.files()) == (0, 0)
 
 

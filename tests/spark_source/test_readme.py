@@ -48,24 +48,10 @@ def test_the_example_reads_a_day_and_streams_later_commits(spark: Any, tmp_path:
 
 def test_the_example_writes_a_frame_and_a_stream_by_address(spark: Any, tmp_path: Path) -> None:
     (example,) = (each for each in fenced(PAGE, "python") if ".save(" in each and "coordinator:7070" not in each)
-    url, raw = str(tmp_path / "orders"), tmp_path / "raw"
-    hudi.create_table(url, SCHEMA, record_key="id", partition_by=["day"], ordering="at", buckets=1).close()
-    columns = "id long, day string, at long"
-    raw.mkdir()
-    pq.write_table(pa.Table.from_pylist([{"id": n, "day": "2026-01-02", "at": n} for n in range(5)], SCHEMA), raw / "1.parquet")
-    names: dict[str, Any] = {
-        "orders": spark.createDataFrame([(n, "2026-01-01", n) for n in range(100, 110)], columns),
-        "changes": spark.readStream.schema(columns).parquet(str(raw)),
-    }
-    for shown, here in ((IN_LAKE, url), ('"s3://raw/checkpoint"', str(tmp_path / "c"))):
-        assert shown in example
-        example = example.replace(shown, repr(here))
-    exec(example, names)
-    try:
-        names["query"].processAllAvailable()
-    finally:
-        names["query"].stop()
-    assert sorted(read_by_hudi_rs(Path(url))["id"].to_pylist()) == [*range(5), *range(100, 110)]
+    url = tmp_path / "orders"
+    hudi.create_table(str(url), SCHEMA, record_key="id", partition_by=["day"], ordering="at", buckets=1).close()
+    write_as_shown(example, {IN_LAKE: str(url)}, spark, tmp_path)
+    assert sorted(read_by_hudi_rs(url)["id"].to_pylist()) == [*range(5), *range(100, 110)]
 
 
 def test_the_example_sends_a_frame_and_a_stream_through_a_cluster(spark: Any, state_home: Path, tmp_path: Path) -> None:
@@ -73,27 +59,27 @@ def test_the_example_sends_a_frame_and_a_stream_through_a_cluster(spark: Any, st
     (example,) = (each for each in fenced(PAGE, "python") if "coordinator:7070" in each)
     with dev_cluster(tmp_path) as (address, store), headgate.connect(address) as cluster:
         cluster.create_table("orders", SCHEMA, key="id", partition_by="day", ordering="at", buckets=1)
-        raw = tmp_path / "raw"
-        pq.write_table(
-            pa.Table.from_pylist([{"id": n, "day": "2026-01-02", "at": n} for n in range(5)], SCHEMA), f"{raw}.parquet"
-        )
-        columns = "id long, day string, at long"
-        raw.mkdir()
-        (tmp_path / "raw.parquet").rename(raw / "1.parquet")
-        names: dict[str, Any] = {
-            "orders": spark.createDataFrame([(n, "2026-01-01", n) for n in range(100, 110)], columns),
-            "changes": spark.readStream.schema(columns).parquet(str(raw)),
-        }
-        for shown, here in (('"coordinator:7070"', address), ('"s3://raw/checkpoint"', str(tmp_path / "c"))):
-            assert shown in example
-            example = example.replace(shown, repr(here))
-        exec(example, names)
-        try:
-            names["query"].processAllAvailable()
-        finally:
-            names["query"].stop()
-        found = read_by_hudi_rs(store / "orders")["id"].to_pylist()
-        assert sorted(found) == [*range(5), *range(100, 110)]
+        write_as_shown(example, {'"coordinator:7070"': address}, spark, tmp_path)
+        assert sorted(read_by_hudi_rs(store / "orders")["id"].to_pylist()) == [*range(5), *range(100, 110)]
+
+
+def write_as_shown(example: str, places: dict[str, str], spark: Any, folder: Path) -> None:
+    """Runs an example that writes the frame ``orders``, of the ids 100 to 109, and the stream ``changes``, of 0 to 4."""
+    raw, columns = folder / "raw", "id long, day string, at long"
+    raw.mkdir()
+    pq.write_table(pa.Table.from_pylist([{"id": n, "day": "2026-01-02", "at": n} for n in range(5)], SCHEMA), raw / "1.parquet")
+    names: dict[str, Any] = {
+        "orders": spark.createDataFrame([(n, "2026-01-01", n) for n in range(100, 110)], columns),
+        "changes": spark.readStream.schema(columns).parquet(str(raw)),
+    }
+    for shown, here in {**places, '"s3://raw/checkpoint"': str(folder / "c")}.items():
+        assert shown in example
+        example = example.replace(shown, repr(here))
+    exec(example, names)
+    try:
+        names["query"].processAllAvailable()
+    finally:
+        names["query"].stop()
 
 
 def test_the_page_names_every_option() -> None:

@@ -15,14 +15,7 @@ import headgate
 from headgate_spark import typed_errors
 from headgate_tables.errors import OptionError
 from support.dev_cluster import dev_cluster
-from support.readers import read_by_hudi_rs, without_meta
-
-SCHEMA = pa.schema([("id", pa.int64()), ("day", pa.string()), ("at", pa.int64()), ("text", pa.string())])
-COLUMNS = "id long, day string, at long, text string"
-
-
-def rows(numbers: Any, at: int = 1) -> list[dict[str, Any]]:
-    return [{"id": n, "day": f"2026-01-0{n % 3 + 1}", "at": at, "text": f"{n} {at}"} for n in numbers]
+from support.spark_orders import COLUMNS, SCHEMA, rows, rows_in
 
 
 @pytest.fixture(scope="module")
@@ -45,8 +38,7 @@ class Target:
         return {"connect": self.address, "channel": "job", **others}
 
     def found(self) -> list[dict[str, Any]]:
-        found = without_meta(read_by_hudi_rs(self.folder)).select(SCHEMA.names).to_pylist()
-        return sorted(found, key=lambda row: row["id"])
+        return rows_in(self.folder)
 
 
 @pytest.fixture

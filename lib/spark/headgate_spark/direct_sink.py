@@ -12,21 +12,16 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from headgate_spark.batches import channels_of
+from headgate_spark.batches import QUERY, channels_of
 from headgate_spark.carried import carrying
-from headgate_spark.planning import definition_of
 from headgate_spark.sink_options import DirectOptions
 from headgate_tables.errors import OptionError
+from headgate_tables.face.log import Channels
 from headgate_tables.face.owner import Table
-from headgate_tables.face.writing import LoadTask
-from headgate_tables.opening import open_folder, open_table
-from headgate_tables.system import System
-from headgate_tables.writing import log_files
+from headgate_tables.opening import open_table
 
 MOST_BYTES: Final = 128 << 20
-"""Of all rows, in Arrow. They pass through the driver, whose Java has 1 GiB by default and keeps them twice."""
-_QUERY: Final = "sql.streaming.queryId"
-"""The local property by which Spark tells a task the query: the same one as long as its checkpoint is."""
+"""Of all rows, in Arrow's stream format. They pass through the driver, whose Java has 1 GiB by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +63,7 @@ class DirectStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskRows:
         """The rows of one task of a batch."""
         with carrying():
-            return TaskRows(_stream_of(iterator), TaskContext.get().getLocalProperty(_QUERY))
+            return TaskRows(_stream_of(iterator), TaskContext.get().getLocalProperty(QUERY))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """All tasks of the batch have ended well. One without tasks has nothing that could come twice."""
@@ -76,7 +71,8 @@ class DirectStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
         if not query:
             return
         with carrying(), _open(self._options) as table:
-            _commit(table, self._options, messages, (query, batchId))
+            if (channels := channels_of(table, query, batchId)) is not None:
+                _commit(table, self._options, messages, channels)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Nothing is there to be undone."""
@@ -87,13 +83,12 @@ def _open(options: DirectOptions) -> Table:
 
 
 def _stream_of(batches: Iterator[pa.RecordBatch]) -> bytes:
-    sink, writer, size = pa.BufferOutputStream(), None, 0
+    sink, writer = pa.BufferOutputStream(), None
     for batch in batches:
         if batch.num_rows:
-            size += batch.nbytes
-            _check_size(size)
             writer = writer or pa.ipc.new_stream(sink, batch.schema)
             writer.write_batch(batch)
+            _check_size(sink.tell())
     if writer is None:
         return b""
     writer.close()
@@ -109,23 +104,16 @@ def _check_size(size: int) -> None:
 
 
 def _commit(
-    table: Table,
-    options: DirectOptions,
-    messages: Sequence[WriterCommitMessage | None],
-    batch: tuple[str, int] | None = None,
+    table: Table, options: DirectOptions, messages: Sequence[WriterCommitMessage | None], channels: Channels | None = None
 ) -> None:
-    channels = channels_of(table, *batch) if batch is not None else None
-    if batch is not None and channels is None:
-        return
+    """Owns the table only when there is something to commit."""
     streams = [each.stream for each in messages if isinstance(each, TaskRows) and each.stream]
     _check_size(sum(map(len, streams)))
-    epoch, system = table.own(), System.real()
+    if not streams and channels is None:
+        return
     with table.transaction() as transaction:
-        transaction.announce()
         if streams:
-            task = LoadTask(transaction.instant, epoch, system.ids.token(), 0)
-            folder = open_folder(table.url, options.storage, system.ids)
-            files = log_files(folder, definition_of(table), task, deletes=options.operation == "delete")
-            statuses, _ = files.write(pa.concat_tables(pa.ipc.open_stream(each).read_all() for each in streams))
-            transaction.add(statuses)
+            rows = pa.concat_tables(pa.ipc.open_stream(each).read_all() for each in streams)
+            write = transaction.delete if options.operation == "delete" else transaction.upsert
+            write(rows)
         transaction.commit(channels=channels)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 import headgate
+from headgate_spark.batches import QUERY
 from headgate_spark.carried import carrying
 from headgate_spark.sink_options import SinkOptions
 
-_BATCH, _QUERY = "streaming.sql.batchId", "sql.streaming.queryId"
-"""The local properties by which Spark tells a task its batch, and the query: the same one as long as its checkpoint is."""
+_BATCH: Final = "streaming.sql.batchId"
+"""The local property by which Spark tells a task its batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,7 @@ class ClusterStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Sent:
         """The rows of one task of a batch."""
         task = TaskContext.get()
-        number, query = task.getLocalProperty(_BATCH), task.getLocalProperty(_QUERY)
+        number, query = task.getLocalProperty(_BATCH), task.getLocalProperty(QUERY)
         with carrying(), self._options.connect() as cluster:
             table = cluster.table(self._options.table)
             if int(number) < _batches_done(table, self._options, query):

@@ -82,8 +82,17 @@ class Transaction(Protocol):
     def statuses(self) -> Sequence[WriteStatus]:
         """Files that were added so far."""
 
+    def upsert(self, data: object) -> None:
+        """Writes rows, or replaces those of the same key. ``data``: anything with ``__arrow_c_stream__``, with all columns.
+
+        Raises a FixCall for bad rows; roll back then.
+        """
+
+    def delete(self, keys: object) -> None:
+        """Deletes by key, as ``upsert``. ``keys``: record key, partition and ordering columns; others are ignored."""
+
     def announce(self) -> None:
-        """Puts the instant on the timeline; only then may its data files be written (rule P3)."""
+        """Puts the instant on the timeline; only then may others write its data files (rule P3)."""
 
     def announce_bulk_load(self, mode: LoadMode = "into_empty", partitions: Collection[str] = ()) -> None:
         """``announce`` for base files. ``partitions``: those that ``delete_partition`` empties. Raises TransactionError for a
