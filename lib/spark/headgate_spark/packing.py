@@ -78,7 +78,7 @@ def unpacked(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _packed(pieces: Sequence[pa.Table]) -> Array:
-    """Binary[n]. All are written into one buffer, which is that of the array: their bytes are copied once."""
+    """Binary[n]. All are written into one buffer, which is that of the array."""
     sink, ends = pa.BufferOutputStream(), [0]
     for rows in pieces:
         with pa.ipc.new_stream(sink, rows.schema) as stream:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from headgate_spark import cluster_access
 from headgate_spark.cluster_access import ClusterAccess
-from headgate_spark.given import STORAGE, given_options, storage_options
+from headgate_spark.given import STORAGE, given_options, in_small_letters, one_of, storage_options, table_named
 from headgate_tables.errors import OptionError
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ NAMES: Final = ("path", "channel", "operation", "level", "timeout", *cluster_acc
 _OF_SPARK: Final = "checkpointLocation"
 """Spark hands on what is for itself, too."""
 Operation = Literal["upsert", "delete"]
-_T = TypeVar("_T", bound=str)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +38,18 @@ class SinkOptions:
     def of(cls, options: Mapping[str, str]) -> SinkOptions:
         """From Spark's, whose names have no case. Raises OptionError for one that is unknown, missing or has a wrong value."""
         given = given_options(options, [*NAMES, _OF_SPARK])
-        for name, fix in _NEEDED.items():
-            if not given.get(name):
-                raise OptionError(f"there is no {name!r}", fix=fix)
+        table = table_named(given, 'Give its name in the cluster: .save("orders").')
+        if not given.get("channel"):
+            raise OptionError(
+                "there is no 'channel'",
+                fix='Say how channels begin: .option("channel", "orders"). Jobs that run at once need different ones.',
+            )
         return cls(
-            given["path"],
+            table,
             ClusterAccess.of(given),
             given["channel"],
-            _one_of("operation", given.get("operation", "upsert"), get_args(Operation)),
-            _one_of("level", given.get("level", "queryable"), ("durable", "queryable")),
+            _operation(given),
+            one_of("level", given.get("level", "queryable"), ("durable", "queryable")),
             _seconds(given.get("timeout", "60")),
         )
 
@@ -75,28 +77,17 @@ class DirectOptions:
                 f"{' and '.join(of_clusters)}: for rows that go through a cluster, and there is no `connect`",
                 fix='Leave it out, or name the cluster: .option("connect", "host:7070").',
             )
-        if not given.get("path"):
-            raise OptionError("no table is named", fix='Give its address, .save("s3://lake/orders").')
-        return cls(given["path"], _one_of("operation", given.get("operation", "upsert"), get_args(Operation)), storage)
+        return cls(table_named(given, 'Give its address, .save("s3://lake/orders").'), _operation(given), storage)
 
 
 def sink_options(options: Mapping[str, str]) -> SinkOptions | DirectOptions:
     """Those that fit: with ``connect`` rows go through a cluster. Raises OptionError."""
-    connects = any(name.lower() == "connect" and value.strip() for name, value in options.items())
+    connects = in_small_letters(options).get("connect", "").strip()
     return SinkOptions.of(options) if connects else DirectOptions.of(options)
 
 
-_NEEDED: Final = {
-    "path": 'Name the table: .save("orders").',
-    "channel": 'Name what the channels begin with: .option("channel", "orders"). Jobs that run at once need different names.',
-}
-
-
-def _one_of(name: str, text: str, values: tuple[_T, ...]) -> _T:
-    for value in values:
-        if text == value:
-            return value
-    raise OptionError(f"{name}={text!r}", fix=f"Give one of {', '.join(values)}.")
+def _operation(given: Mapping[str, str]) -> Operation:
+    return one_of("operation", given.get("operation", "upsert"), get_args(Operation))
 
 
 def _seconds(text: str) -> float:

@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 
 from headgate_spark import cluster_access
 from headgate_spark.cluster_access import ClusterAccess
-from headgate_spark.given import STORAGE, given_options, storage_options
+from headgate_spark.given import STORAGE, given_options, one_of, storage_options, table_named
 from headgate_spark.slices import SliceRows
 from headgate_spark.types import shown_schema, struct_of
 from headgate_tables.errors import OptionError
@@ -54,14 +54,10 @@ class SourceOptions:
         """From Spark's, whose names have no case. Raises OptionError for one that is unknown or has a wrong value."""
         storage, others = storage_options(options)
         text = given_options(others, NAMES, f", and {STORAGE}KEY for settings of the storage")
-        if not text.get("path"):
-            raise OptionError(
-                "no table is named", fix='Give its address, .load("s3://lake/orders"), or, with `connect`, its name.'
-            )
         return cls(
-            text["path"],
+            table_named(text, 'Give its address, .load("s3://lake/orders"), or, with `connect`, its name.'),
             [name.strip() for name in text.get("columns", "").split(",") if name.strip()],
-            _mode(text.get("mode", "snapshot")),
+            one_of("mode", text.get("mode", "snapshot"), get_args(Mode)),
             text.get("asOf", ""),
             text.get("since", ""),
             text.get("startingFrom", ""),
@@ -101,14 +97,6 @@ class SourceOptions:
         rows = table.scan(schema.names, None, filter, mode=self.mode, as_of=as_of, since=since)
         slices = SliceRows(table.url, self.storage, rows.slice_query(), shown_schema(rows.schema))
         return [SlicePartition(slices, pickle.dumps(part)) for part in rows.slices()]
-
-
-def _mode(text: str) -> Mode:
-    for mode in get_args(Mode):
-        if text == mode:
-            found: Mode = mode
-            return found
-    raise OptionError(f"mode={text!r}", fix=f"Give one of {', '.join(get_args(Mode))}.")
 
 
 def _count(text: str) -> int:
