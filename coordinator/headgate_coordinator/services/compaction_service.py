@@ -1,6 +1,5 @@
 """CompactionService: the streams of compactors."""
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import TypeAlias
@@ -9,7 +8,7 @@ import grpc
 import grpc.aio
 
 from headgate_coordinator.streams.compactors import Compactors
-from headgate_coordinator.streams.stream import Stream, requests_of
+from headgate_coordinator.streams.stream import Stream, first_of, requests_of
 from headgate_proto.cluster.v1 import compaction_pb2 as wire
 from headgate_proto.cluster.v1 import compaction_pb2_grpc as rpc
 from headgate_runtime.world import Clock
@@ -56,12 +55,8 @@ class CompactionService(rpc.CompactionServiceServicer):
         await context.abort(grpc.StatusCode.UNAVAILABLE, why)
 
     async def _hello(self, requests: AsyncIterator[wire.WorkRequest], context: Context) -> wire.CompactorHello:
-        try:
-            async with asyncio.timeout(self._timeout_s):
-                first = await anext(requests)
-        except (TimeoutError, StopAsyncIteration):
-            first = wire.WorkRequest()
-        if not first.hello.process:
+        first = await first_of(requests, self._timeout_s)
+        if first is None or not first.hello.process:
             await context.abort(
                 grpc.StatusCode.INVALID_ARGUMENT, "a compactor's stream begins with a hello that names its process"
             )

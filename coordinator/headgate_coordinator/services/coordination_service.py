@@ -1,6 +1,5 @@
 """CoordinationService: control streams of writers, and the list of coordinators."""
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 from typing import TypeAlias
@@ -8,7 +7,7 @@ from typing import TypeAlias
 import grpc
 import grpc.aio
 
-from headgate_coordinator.streams.stream import Stream, requests_of
+from headgate_coordinator.streams.stream import Stream, first_of, requests_of
 from headgate_coordinator.streams.writers import Writers
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_proto.cluster.v1 import coordination_pb2_grpc as rpc
@@ -72,11 +71,7 @@ class CoordinationService(rpc.CoordinationServiceServicer):
         await context.abort(grpc.StatusCode.UNAVAILABLE, why)
 
     async def _hello(self, requests: AsyncIterator[wire.ControlRequest], context: Context) -> wire.Hello:
-        try:
-            async with asyncio.timeout(self._timeout_s):
-                first = await anext(requests)
-        except (TimeoutError, StopAsyncIteration):
-            first = wire.ControlRequest()
-        if not (first.hello.process and first.hello.address):
+        first = await first_of(requests, self._timeout_s)
+        if first is None or not (first.hello.process and first.hello.address):
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "a control stream begins with a hello: process and address")
         return first.hello

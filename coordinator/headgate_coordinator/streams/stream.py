@@ -68,6 +68,15 @@ def requests_of(context: grpc.aio.ServicerContext[Request, _Sent], decode: Calla
     return PartReader(context, decode, None, "", most=_MESSAGE_BYTES)
 
 
+async def first_of(requests: AsyncIterator[_Heard], timeout_s: float) -> _Heard | None:
+    """The first message of a stream; None when its peer sends none in ``timeout_s`` seconds."""
+    try:
+        async with asyncio.timeout(timeout_s):
+            return await anext(requests)
+    except (TimeoutError, StopAsyncIteration):
+        return None
+
+
 class _StreamEndedError(Exception):
     """Ends the tasks of a stream. Its text says why."""
 
