@@ -36,7 +36,7 @@ _ROWS_OF_SCALE_1 = 5_900_000
 """A little below the 6,001,215 of the specification: smaller scales deviate from their share."""
 
 
-def lineitem(folder: Path, rows: int) -> Path:
+def lineitem(folder: Path, rows: int) -> str:
     """The first ``rows`` rows as a Parquet file of pyarrow's, made once in a folder."""
     path = folder / f"lineitem-{rows}.parquet"
     if not path.exists():
@@ -50,14 +50,16 @@ def lineitem(folder: Path, rows: int) -> Path:
         if left:
             raise AssertionError(f"the generator made {left:,} rows too few")
         generated.unlink()
-    return path
+    return str(path)
 
 
-def part_of(source: Path, start: int, rows: int) -> Path:
-    """``rows`` rows of the file from number ``start`` on, as a file beside it."""
-    path = source.with_name(f"{source.stem}-{start}-{rows}.parquet")
-    pq.write_table(pq.read_table(source).slice(start, rows), path)
-    return path
+def parts_of(source: str, rows: int) -> list[str]:
+    """The file's rows in files of ``rows`` beside it, in their order."""
+    table = pq.read_table(source)
+    paths = [f"{source}-{start}.parquet" for start in range(0, table.num_rows, rows)]
+    for number, path in enumerate(paths):
+        pq.write_table(table.slice(number * rows, rows), path)
+    return paths
 
 
 def shipped_later(rows: pa.Table) -> pa.Table:

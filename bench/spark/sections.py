@@ -8,9 +8,9 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from bench.load.big_files import digest_of
+from bench.load.big_files import Digest, digest_of
 from bench.load.loaders import digest_by_hudi_rs
-from bench.spark.lineitem import SCHEMA, lineitem, part_of, shipped_later
+from bench.spark.lineitem import SCHEMA, lineitem, parts_of, shipped_later
 from bench.tables.child import run_child
 from bench.tables.figures import OURS, Figures, Goal
 from bench.tables.scratch import scratch_folder
@@ -41,30 +41,32 @@ GOALS = (
 def load(figures: Figures, sizes: Sequence[int], rounds: int) -> None:
     """A Parquet file into a new table."""
     with scratch_folder("spark-load") as folder:
-        warm_up = str(lineitem(folder, 100_000))
+        warm_up = lineitem(folder, 100_000)
         for size in sizes:
-            source = str(lineitem(folder, size))
+            source = lineitem(folder, size)
+            wanted = _digest(source)
             for number in range(rounds):
                 for side, module in SIDES.items():
                     url = str(folder / f"{side.partition(' ')[0]}-{size}-{number}")
                     used = _child(f"{module}:load", source=source, warm_up=warm_up, url=url)
-                    _check(url, source)
+                    _check(url, wanted)
                     _add(figures, LOAD, f"{size / 1e6:g} M rows", side, size, used)
 
 
 def sort(figures: Figures, size: int, rounds: int) -> None:
     """Ours is a compaction in this process, without Spark; Hudi's is its clustering."""
     with scratch_folder("spark-sort") as folder:
-        warm_up, source = str(lineitem(folder, 100_000)), str(lineitem(folder, size))
+        warm_up, source = lineitem(folder, 100_000), lineitem(folder, size)
+        wanted = _digest(source)
         for number in range(rounds):
             url = str(folder / f"ours-{number}")
             _child(f"{SIDES[OURS]}:load", source=source, warm_up=warm_up, url=url)
             used = run_child("bench.spark.sections:sorted_by_us", url=url)
-            _check(url, source)
+            _check(url, wanted)
             _add(figures, SORT, f"{size / 1e6:g} M rows", OURS, size, used)
             url = str(folder / f"hudi-{number}")
             used = _child(f"{SIDES[HUDI]}:sort", source=source, warm_up=warm_up, url=url, columns=ORDER)
-            _check(url, source)
+            _check(url, wanted)
             _add(figures, SORT, f"{size / 1e6:g} M rows", HUDI, size, used)
 
 
@@ -82,7 +84,7 @@ def read(figures: Figures, size: int, rounds: int) -> None:
     """The same table by both readers: base files alone, and with a tenth of its rows in log files."""
     with scratch_folder("spark-read") as folder:
         url = str(folder / "table")
-        _child(f"{SIDES[OURS]}:load", source=str(lineitem(folder, size)), warm_up=str(lineitem(folder, 100_000)), url=url)
+        _child(f"{SIDES[OURS]}:load", source=lineitem(folder, size), warm_up=lineitem(folder, 100_000), url=url)
         _ask(figures, f"{size / 1e6:g} M rows, base files", url, size, rounds)
         with hudi.open_table(url) as table:
             rows = pq.read_table(lineitem(folder, size))
@@ -105,12 +107,12 @@ def stream(figures: Figures, rounds: int) -> None:
     """Batches one after the other, each committed before the next."""
     with scratch_folder("spark-stream") as folder:
         source = lineitem(folder, BATCHES * BATCH_ROWS)
-        batches = [str(part_of(source, number * BATCH_ROWS, BATCH_ROWS)) for number in range(BATCHES)]
+        batches, wanted = parts_of(source, BATCH_ROWS), _digest(source)
         for number in range(rounds):
             for side, module in SIDES.items():
                 url = str(folder / f"{side.partition(' ')[0]}-{number}")
                 seconds = _child(f"{module}:stream", batches=batches, url=url)["seconds"]
-                _check(url, str(source))
+                _check(url, wanted)
                 figures.add(STREAM, f"{BATCH_ROWS:,} rows", "s, p50", side, median(seconds))
 
 
@@ -118,9 +120,13 @@ def _child(function: str, **arguments: object) -> Any:
     return run_child(function, os.environ["HEADGATE_SPARK_PYTHON"], **arguments)
 
 
-def _check(url: str, source: str) -> None:
-    if digest_by_hudi_rs(url, SCHEMA) != digest_of(f"read_parquet('{source}')", columns=SCHEMA.names):
-        raise AssertionError(f"hudi-rs finds other rows in {url} than {source} has")
+def _digest(source: str) -> Digest:
+    return digest_of(f"read_parquet('{source}')", columns=SCHEMA.names)
+
+
+def _check(url: str, wanted: Digest) -> None:
+    if (found := digest_by_hudi_rs(url, SCHEMA)) != wanted:
+        raise AssertionError(f"hudi-rs finds {found} in {url}, and its source is {wanted}")
 
 
 def _add(figures: Figures, section: str, figure: str, side: str, rows: int, used: dict[str, float]) -> None:
