@@ -19,8 +19,9 @@ from headgate_coordinator.tables.slice_figures import read_slice_figures, stuck_
 from headgate_coordinator.tables.work import Maintain, RunService, Work
 from headgate_tables.errors import CorruptFileError, MissingFileError, RetryLater
 from headgate_tables.face.log import ChannelRecord, parse_time
-from headgate_tables.face.owner import Ownership, Table, Transaction
+from headgate_tables.face.owner import Ownership, Table
 from headgate_tables.face.settings import TableSettings
+from headgate_tables.face.transaction import Transaction
 
 _SLOTS, _TIDYING, _MAINTENANCE, _OWNER = "slots", "tidying", "maintenance", "owner"
 """Kinds of work whose outages are kept apart: slots of checkpoints, offsets and plans; deleting and folding; planning, cleaning

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from headgate_tables.errors import CorruptFileError, OptionError
-from headgate_tables.face import owner
+from headgate_tables.face import transaction as face
 from headgate_tables.face.files import WriteStatus
 from headgate_tables.face.operation import Operation
 from headgate_tables.face.rescaling import RescaleJob, RescaleProgress, RescaleUnit, RunUnits
@@ -29,7 +29,7 @@ from headgate_tables.hudi.services.table_context import TableContext
 from headgate_tables.hudi.view import FileSlice, FileSystemView
 
 
-class Transaction(owner.Transaction, Protocol):
+class Transaction(face.Transaction, Protocol):
     """One that a rescale commits in."""
 
     def announce_bulk_load(self, mode: LoadMode = ..., partitions: Collection[str] = ..., rescale: Rescale | None = ...) -> None:
