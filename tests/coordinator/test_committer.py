@@ -19,7 +19,8 @@ from headgate_coordinator.core.events import (
     SlotWon,
 )
 from headgate_coordinator.core.instructions import AskLog, CommitCheckpoint, DropCheckpoint, IssueInstant, WinOffsets
-from headgate_coordinator.tables.committer import Committer, forget_idle_channels
+from headgate_coordinator.tables.committer import Committer
+from headgate_coordinator.tables.idle_channels import forget_idle_channels
 from headgate_coordinator.tables.work import Maintain, RunService, Work
 from headgate_tables.commitlog.records import ChannelRecord
 from headgate_tables.errors import (

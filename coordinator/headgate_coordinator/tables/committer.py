@@ -19,7 +19,7 @@ from headgate_coordinator.tables.slice_figures import read_slice_figures, stuck_
 from headgate_coordinator.tables.work import Maintain, RunService, Work
 from headgate_tables.errors import CorruptFileError, MissingFileError, RetryLater
 from headgate_tables.face.log import ChannelRecord, parse_time
-from headgate_tables.face.owner import Ownership, Table
+from headgate_tables.face.owner import Table
 from headgate_tables.face.settings import TableSettings
 from headgate_tables.face.transaction import Transaction
 
@@ -292,10 +292,3 @@ def _changed(settings: TableSettings) -> Mapping[str, str]:
     """Returns the settings that differ from their defaults, by key. Services of other versions need not know the others."""
     usual = TableSettings().to_texts()
     return {key: text for key, text in settings.to_texts().items() if text != usual[key]}
-
-
-def forget_idle_channels(table: Ownership, before_ms: int) -> None:
-    """Forgets channels whose last commit is older (rule CH5). Call it before the core is made, when no channel has a hold."""
-    idle = [name for name, record in table.channels.items() if record.time < before_ms]
-    if idle:
-        table.win_offsets({}, forget=idle)

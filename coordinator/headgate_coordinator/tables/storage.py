@@ -7,11 +7,11 @@ from typing import NamedTuple, TypeVar
 import structlog
 
 from headgate_coordinator.settings import CoordinatorSettings
-from headgate_coordinator.tables.committer import forget_idle_channels
 from headgate_coordinator.tables.described import DescribedTable, InGrace, Listed, NewTable
 from headgate_coordinator.tables.endings import Endings
 from headgate_coordinator.tables.grace import NamedInGraceError, check_grace
 from headgate_coordinator.tables.guarded_clock import GuardedClock
+from headgate_coordinator.tables.idle_channels import forget_idle_channels
 from headgate_coordinator.tables.work import RunService
 from headgate_runtime.world import World
 from headgate_tables.catalog import Catalog, check_name
