@@ -6,7 +6,7 @@ from bench.ingest.evolving import PRICE as EVOLUTION
 from bench.ingest.evolving import STEADY, evolving
 from bench.ingest.secured import BARE, PRICE, secured
 from bench.ingest.secured import CASE as SECURED
-from bench.ingest.shapes import PYARROW, SHAPES, shapes
+from bench.ingest.shapes import PYARROW_ZSTD, SHAPES, shapes
 from bench.ingest.shapes import SECTION as SHAPED
 from bench.ingest.small_sends import GOALS as SMALL_SENDS
 from bench.ingest.small_sends import small_sends
@@ -55,7 +55,7 @@ GOALS = (
     Goal("coordinator killed: first new commit, p99 <= 8 s", _KILLED, "coordinator", "s, p99", 8),
     Goal("TLS, JWT, certificates and reconciliation cost <= 10 %", PRICE, SECURED, "rows/CPU-s", 0.9, peer=BARE),
     Goal("a new column every 100 checkpoints costs <= 3 %", EVOLUTION, EVOLVING, "rows/CPU-s", 0.97, peer=STEADY),
-    *(Goal(f"{shape}: >= 0.5x pyarrow per CPU-s", SHAPED, shape, "rows/CPU-s", 0.5, peer=PYARROW) for shape in SHAPES),
+    *(Goal(f"{shape}: >= 0.5x {PYARROW_ZSTD}, per CPU-s", SHAPED, shape, "rows/CPU-s", 0.5, PYARROW_ZSTD) for shape in SHAPES),
     Goal("idle cluster <= 2 % of a core", "idle", "one coordinator, two writers, Redis", "% of a core", 2),
 )
 

@@ -3,13 +3,14 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from hudi import HudiReadOptions, HudiTable
 
+from bench.compaction.under_ingest import data_bytes
 from bench.ingest.sections import WARM_UP, cluster_with_table, processes_of
 from bench.ingest.workload import kept
 from bench.tables.child import run_child
@@ -20,6 +21,10 @@ from headgate_tables.arrow import Array
 
 SECTION: Final = "rows of other shapes, 1s checkpoints, 1 writer"
 PYARROW: Final = "pyarrow, one file"
+PYARROW_ZSTD: Final = "pyarrow, one file, zstd"
+Codec = Literal["snappy", "zstd"]
+CODECS: Final[dict[str, Codec]] = {PYARROW: "snappy", PYARROW_ZSTD: "zstd"}
+_PER_CPU, _BYTES = "rows/CPU-s", "bytes a row"
 _BATCHES: Final = 150
 _TEXT_BYTES: Final = 10_000
 
@@ -82,12 +87,20 @@ SHAPES: Final = {
 
 def shapes(figures: Figures, rounds: int) -> None:
     """Rows per CPU-second of the cluster with its client, and of pyarrow; they take turns, as the machine's speed may drift."""
-    figures.note(SECTION, f"{PYARROW}: pyarrow.parquet.write_table with its defaults, no keys, no server, nothing durable.")
+    figures.note(
+        SECTION,
+        f"{PYARROW}: pyarrow.parquet.write_table with its defaults, no keys, no server, nothing durable. With zstd, the codec of "
+        "our files, too, for about as few bytes.",
+    )
     for _ in range(rounds):
         for name, shape in SHAPES.items():
             feed = prepare(shape)
-            for who, rate in ((OURS, _through_cluster(feed)), (PYARROW, run_child(f"{__name__}:rate_of_pyarrow", feed=feed))):
-                figures.add(SECTION, name, "rows/CPU-s", who, rate, more_is_better=True)
+            found = {OURS: _through_cluster(feed)}
+            for who, codec in CODECS.items():
+                found[who] = run_child(f"{__name__}:by_pyarrow", feed=feed, codec=codec)
+            for who, (rate, size) in found.items():
+                figures.add(SECTION, name, _PER_CPU, who, rate, more_is_better=True)
+                figures.add(SECTION, name, _BYTES, who, size)
 
 
 def prepare(shape: Shape) -> str:
@@ -107,25 +120,27 @@ def _batch(shape: Shape, random: np.random.Generator, number: int) -> pa.RecordB
     return pa.RecordBatch.from_pydict({"id": ids, **shape.values(random, shape.batch_rows)})
 
 
-def _through_cluster(feed: str) -> float:
-    """Rows per CPU-second, once hudi-rs, which shares no code with us, reads what was sent."""
+def _through_cluster(feed: str) -> tuple[float, float]:
+    """Rows per CPU-second and bytes a row, once hudi-rs, which shares no code with us, reads what was sent."""
     schema = pa.ipc.open_file(pa.memory_map(feed)).schema
     with cluster_with_table("1s", 1, shaped=schema) as (cluster, url):
         arguments = {"address": cluster.address, "table": "events", "feed": feed, "channels": 2}
         used = run_child("bench.ingest.clients:load", warm_up=WARM_UP, processes=processes_of(cluster), **arguments)
+        size = sum(data_bytes(Path(url.removeprefix("file://"))))
         found = pa.Table.from_batches(HudiTable(url).read(HudiReadOptions(projection=schema.names)))
     if found.sort_by("id").cast(schema).combine_chunks() != pa.ipc.open_file(pa.memory_map(feed)).read_all().combine_chunks():
         raise AssertionError(f"the table is not what was sent: {Path(feed).name}")
-    return float(used["rows"] / used["cpu"])
+    return used["rows"] / used["cpu"], size / found.num_rows
 
 
-def rate_of_pyarrow(feed: str) -> float:
-    """Rows per CPU-second of writing the rows behind the warm-up as one file."""
+def by_pyarrow(feed: str, codec: Codec) -> tuple[float, float]:
+    """Rows per CPU-second of writing the rows behind the warm-up as one file, and its bytes for each row."""
     reader = pa.ipc.open_file(pa.memory_map(feed))
     batches: Sequence[pa.RecordBatch] = [reader.get_batch(number) for number in range(reader.num_record_batches)]
     with scratch_folder("pyarrow") as folder:
-        pq.write_table(pa.Table.from_batches(batches[:WARM_UP]), folder / "warm-up.parquet")
+        pq.write_table(pa.Table.from_batches(batches[:WARM_UP]), folder / "warm-up.parquet", compression=codec)
         rows = pa.Table.from_batches(batches[WARM_UP:])
         before = Moment.now()
-        pq.write_table(rows, folder / "rows.parquet")
-        return rows.num_rows / (Moment.now() - before).cpu
+        pq.write_table(rows, folder / "rows.parquet", compression=codec)
+        rate = rows.num_rows / (Moment.now() - before).cpu
+        return rate, (folder / "rows.parquet").stat().st_size / rows.num_rows

@@ -45,7 +45,9 @@ def _profile(figures: Figures, name: str) -> None:
     for stage, micros in stages.items():
         figures.add(section, stage, UNIT, OURS, micros)
     figures.add(section, SUM, UNIT, OURS, sum(stages.values()))
-    figures.add(section, SUM, UNIT, shapes.PYARROW, 1e6 / run_child("bench.ingest.shapes:rate_of_pyarrow", feed=feed))
+    for who, codec in shapes.CODECS.items():
+        rate, _ = run_child("bench.ingest.shapes:by_pyarrow", feed=feed, codec=codec)
+        figures.add(section, SUM, UNIT, who, 1e6 / rate)
 
 
 if __name__ == "__main__":
