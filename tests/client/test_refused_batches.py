@@ -5,7 +5,11 @@ import asyncio
 import pytest
 
 import headgate
+from headgate.acks import Acks
+from headgate.channel_state import ChannelState
+from headgate.entries import EncodedRows, Entry
 from headgate_proto.api.v1 import errors_pb2 as err
+from support.row_formats import FORMAT
 from support.scripted_service import Cluster
 from support.scripted_table import ids, refuse_id, rows, table_of
 
@@ -125,6 +129,26 @@ async def test_rows_that_were_received_before_a_refused_batch_are_there_after_a_
             await channel.upsert(rows(number, number + 1), offset=2)
         await channel.flush()
     assert ids(cluster) == ([0] if number is None else [0, number])
+
+
+def test_a_skip_between_two_streams_keeps_the_rows_before_the_refused_batch() -> None:
+    state = ChannelState(1 << 20)
+    state.stream_opened(1, 0, 0)
+    for content in (b"first", b"refused"):
+        state.append_rows(FORMAT, EncodedRows(1, len(content), content, False))
+    for _ in range(2):
+        assert isinstance(state.next_message(), Entry)
+    state.batch_refused(2, 1, err.Error(code=err.CODE_NULL_KEY, action=err.ACTION_FIX_CALL))
+    state.stream_ended()
+    assert state.skip(None) == 2
+    state.stream_opened(1, 0, 0)
+    sent = state.next_message()
+    assert isinstance(sent, Entry)
+    assert [piece.content for piece in sent.pieces] == [b"first"]
+    state.rows_acked(Acks(1, 1, 1))
+    behind = state.next_message()
+    assert isinstance(behind, Entry)
+    assert (behind.after, behind.offset, list(behind.pieces)) == (1, 2, [])
 
 
 async def test_a_refused_batch_raises_at_the_end_of_the_block_too(cluster: Cluster) -> None:

@@ -135,6 +135,7 @@ async def test_a_channel_that_a_writer_never_opens_is_opened_again(cluster: Clus
     async with table_of(cluster, world) as table, table.channel("c") as channel:
         await channel.upsert(rows(0, 1))
     assert ids(cluster) == [0]
+    assert 20 <= world.looks < 100, "gRPC ended the stream, not the SDK"
 
 
 async def test_a_server_says_how_long_to_wait(cluster: Cluster) -> None:
