@@ -12,6 +12,7 @@ from headgate_tables.errors import CorruptFileError, StoreUnavailableError, Tabl
 from headgate_tables.face.files import WriteStat, WriteStatus
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.log.parquet_rows import ParquetLayout
+from headgate_tables.hudi.staged_names import staged_name
 from headgate_tables.storage.store import Buffers, Outcome, Store
 
 THREADS = 2
@@ -53,15 +54,14 @@ def encode_all(encode: Callable[[_Item], NewFile], items: Sequence[_Item], *, ro
 def write_files(store: Store, instant: str, stage: str, files: Sequence[NewFile]) -> list[WriteStatus]:
     """One status per file; all are durable when this returns.
 
-    ``stage``: a folder of this process (rule W2), or "" where files are created in place. A staged name is the instant, then
-    what makes the file's own name unique in it: the sweep of a dead instant recognises its files by that (see ``sweep``).
+    ``stage``: a folder of this process (rule W2), or "" where files are created in place.
     Raises RetryLater, OperatorNeeded, SyncFailedError; then none of the files may ever be committed.
     """
     statuses: list[WriteStatus] = []
     for file in files:
         size = sum(memoryview(piece).nbytes for piece in file.content)
         stat = WriteStat(file.file_id, file.partition, file.name, size, file.rows, file.deletes, file.log_version)
-        staged = f"{stage}/{instant}_{file.file_id}_{file.log_version}" if stage else ""
+        staged = f"{stage}/{staged_name(instant, file.partition, file.file_id, file.log_version)}" if stage else ""
         statuses.append(WriteStatus(stat, DataFile(stat.path, size, _sha256(file.content), staged)))
     writes = [(status.file.stage or status.file.path, file.content) for status, file in zip(statuses, files, strict=True)]
     if stage:

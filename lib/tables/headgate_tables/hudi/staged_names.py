@@ -1,0 +1,20 @@
+"""Names under which data files wait on a local disk until their slot is won (rule W2)."""
+
+import hashlib
+from typing import Final
+
+_SAME_IN_ALL_PARTITIONS: Final = "-0000-0000-0000-000000000000-0"
+"""The end of the file ids of writers without locks: a bucket has the same one in every partition, so that they agree on it
+(test_a_table_of_flink_is_adopted_written_compacted_and_read_by_all)."""
+
+
+def staged_name(instant: str, partition: str, file_id: str, end: int | str) -> str:
+    """The instant, by which a sweep knows what an instant left, then what makes the name unique in it. ``end``: the log version,
+    0 for a base file, or the attempt.
+
+    Ids that are unique stand without their partition: processes of the version before look for that.
+    """
+    name = f"{instant}_{file_id}_{end}"
+    if not file_id.endswith(_SAME_IN_ALL_PARTITIONS):
+        return name
+    return f"{name}_{hashlib.sha256(partition.encode()).hexdigest()[:16]}"
