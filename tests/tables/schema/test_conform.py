@@ -1,6 +1,7 @@
 """Rows of older files, and rows of callers, in the table's schema."""
 
 import datetime as dt
+from collections.abc import Callable
 from decimal import Decimal
 
 import pyarrow as pa
@@ -187,6 +188,39 @@ def test_a_column_given_twice_is_refused() -> None:
 def test_a_type_that_could_lose_values_is_refused(given: pa.DataType) -> None:
     with pytest.raises(SchemaError, match=f"Column 'n' is {given} and cannot become int32"):
         stored_rows(DATA.set_column(1, "n", pa.nulls(2, given)), DATA.schema)
+
+
+SHORT: list[tuple[str, pa.DataType]] = [("at", pa.timestamp("ms", "UTC")), ("code", pa.binary(4))]
+
+
+def as_spark_has_them(at: dt.datetime, code: bytes) -> pa.Table:
+    """Spark knows microseconds alone, and no bytes of a fixed size."""
+    return pa.table({"at": pa.array([at, None], pa.timestamp("us", "UTC")), "code": pa.array([code, None], pa.binary())})
+
+
+def test_values_of_a_wider_type_are_taken_where_they_fit_and_refused_where_they_do_not() -> None:
+    at = dt.datetime(2026, 1, 1, 0, 0, 0, 5000, dt.UTC)
+    stored = stored_rows(as_spark_has_them(at, b"abcd"), pa.schema(SHORT))
+    assert stored.schema == pa.schema(SHORT)
+    assert stored.to_pylist() == [{"at": at, "code": b"abcd"}, {"at": None, "code": None}]
+    for wrong in (as_spark_has_them(at.replace(microsecond=5001), b"abcd"), as_spark_has_them(at, b"abcde")):
+        with pytest.raises(SchemaError, match="A value does not fit its column"):
+            stored_rows(wrong, pa.schema(SHORT))
+
+
+@pytest.mark.parametrize("wrap", [lambda kind: kind, pa.list_, lambda kind: pa.map_(pa.string(), kind)], ids=["", "list", "map"])
+def test_a_field_that_the_table_lacks_is_refused_at_any_depth_and_one_that_is_missing_is_null(
+    wrap: Callable[[pa.DataType], pa.DataType],
+) -> None:
+    def stored(*names: str) -> pa.Table:
+        given = wrap(pa.struct([(name, pa.int64()) for name in names]))
+        return stored_rows(pa.table([pa.nulls(2, given)], names=["s"]), pa.schema([("s", wrap(pa.struct(fields)))]))
+
+    fields: list[tuple[str, pa.DataType]] = [("a", pa.int64()), ("b", pa.int64())]
+    assert stored("b").num_rows == 2
+    for unknown in ("A", "c"):
+        with pytest.raises(SchemaError, match=rf"The table has no s(\.element|\.value)?\.{unknown}\b.*has a, b"):
+            stored("a", "b", unknown)
 
 
 def test_text_is_not_taken_from_bytes() -> None:

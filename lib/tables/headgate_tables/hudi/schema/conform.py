@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.types as pat
@@ -15,6 +16,9 @@ import pyarrow.types as pat
 from headgate_tables.arrow import Array, ChunkedArray, Field, pc
 from headgate_tables.errors import SchemaError, UnsupportedTableError
 from headgate_tables.hudi.schema.required import without_forbidden_nulls
+from headgate_tables.near_names import did_you_mean
+
+_LISTS: Final = (pa.ListType, pa.LargeListType, pa.FixedSizeListType, pa.ListViewType, pa.LargeListViewType)
 
 Allowed = Callable[[pa.DataType, pa.DataType], bool]
 
@@ -59,9 +63,13 @@ def stored_rows(
 
     Rows that are ``deletes`` (bool[n]) have values in the columns ``needed`` only; their other columns become null.
     Raises SchemaError for a column that is missing (nullable ones too: a forgotten column would erase values), that the
-    table lacks, whose type does not store as the table's without loss, or that holds null where the table forbids it.
+    table lacks (at any depth of structs), whose values do not store as the table's without loss, or that holds null where the
+    table forbids it.
     """
     _check_names(rows.column_names, target.names)
+    if not rows.schema.equals(target):
+        for field in target:
+            _check_fields(rows.schema.field(field.name).type, field.type, field.name)
     try:
         stored = _conform(rows, target, _stores_as)
     except _MisfitError as error:
@@ -84,6 +92,24 @@ def _check_names(given: list[str], wanted: list[str]) -> None:
     }
     found = "; ".join(f"{what}: {', '.join(names)}" for what, names in problems.items() if names)
     raise SchemaError(f"The columns are not the table's ({found})", fix=f"Send exactly these: {', '.join(wanted)}.")
+
+
+def _check_fields(given: pa.DataType, wanted: pa.DataType, path: str) -> None:
+    """Raises SchemaError for a field of a struct that the table's has not: its values would be gone. One that is missing is null:
+    a producer may have begun before the table got it (rule C7).
+    """
+    if isinstance(given, pa.StructType) and isinstance(wanted, pa.StructType):
+        known = [field.name for field in wanted]
+        for field in given:
+            if field.name not in known:
+                near = did_you_mean(field.name, known)
+                raise SchemaError(f"The table has no {path}.{field.name}", fix=f"{near}{path} has {', '.join(known)}.")
+            _check_fields(field.type, wanted.field(field.name).type, f"{path}.{field.name}")
+    elif isinstance(given, pa.MapType) and isinstance(wanted, pa.MapType):
+        _check_fields(given.key_type, wanted.key_type, f"{path}.key")
+        _check_fields(given.item_type, wanted.item_type, f"{path}.value")
+    elif isinstance(wanted, pa.ListType) and isinstance(given, _LISTS):
+        _check_fields(given.value_type, wanted.value_type, f"{path}.element")
 
 
 def _without_deleted_values(rows: pa.Table, deletes: pa.BooleanArray, needed: Collection[str]) -> pa.Table:
@@ -230,9 +256,7 @@ def _stores_as(source: pa.DataType, target: pa.DataType) -> bool:
             "us",
         )
     if pat.is_timestamp(source):
-        return pat.is_timestamp(target) and (
-            source.unit == target.unit or (source.unit, target.unit) in {("s", "ms"), ("s", "us"), ("ms", "us"), ("ns", "us")}
-        )
+        return pat.is_timestamp(target)  # the cast refuses a value that would lose digits
     if pat.is_date(source):
         return pat.is_date32(target)
     if pat.is_decimal(source):
@@ -243,9 +267,9 @@ def _stores_as(source: pa.DataType, target: pa.DataType) -> bool:
         )
     if pat.is_floating(source):
         return pat.is_float64(target)
-    return (_is_string(source) and pat.is_string(target)) or (
-        _is_text(source) and not _is_string(source) and pat.is_binary(target)
-    )
+    if _is_string(source):
+        return pat.is_string(target)
+    return _is_text(source) and (pat.is_binary(target) or pat.is_fixed_size_binary(target))
 
 
 def _wider_integer(source: pa.DataType, target: pa.DataType) -> bool:
