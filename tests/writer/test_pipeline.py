@@ -231,6 +231,22 @@ async def test_ro11_a_barrier_behind_rows_without_room_is_reported_as_waiting(tm
         assert made.links[0].count("waits_for_room") == 0
 
 
+async def test_a_table_that_is_closed_while_its_rows_wait_for_another_writer_gives_their_bytes_back_once(tmp_path: Path) -> None:
+    async with cluster(tmp_path, writers=2) as made:
+        writer, hold = await made.held()
+        budgets = writer._pipeline._reservation._budgets
+        made.writers[1].budget.add_share(lambda: None).set_bytes(1 << 40, 0)
+        much = many(0, 3_000, "x" * 8_000)  # 24 MB: the window of a stream takes 8
+        writer.append_entry(hold.take_batch(3_000, 3_000, Admitted(much, None, much.nbytes)))
+        while not writer._pipeline._waiting_for_room:
+            await asyncio.sleep(0.01)
+        assert all(budget.used >= much.nbytes for budget in budgets)
+        writer.close(errors_pb2.Error(code=errors_pb2.CODE_UNAVAILABLE, action=errors_pb2.ACTION_RESUME))
+        for _ in range(20):
+            await asyncio.sleep(0)
+            assert [budget.used for budget in budgets] == [0 for _ in budgets]
+
+
 async def test_only_batches_with_rows_of_a_refused_slice_are_refused_and_the_answer_says_which_rows(tmp_path: Path) -> None:
     async with cluster(tmp_path) as made:
         ids = [f"k{number}" for number in range(20)]

@@ -27,6 +27,7 @@ from headgate_writer.exchange import ExchangeSender
 from headgate_writer.ingest_queue import Barrier, IngestQueue, arrow_bytes
 from headgate_writer.metrics import TableTotals
 from headgate_writer.progress import ProgressReporter
+from headgate_writer.reservation import Reservation
 from headgate_writer.routing import RoutedRows, SliceRefusedError, check_slices, route, split_by_member
 from headgate_writer.tallies import Tally, tally_messages
 
@@ -89,7 +90,7 @@ class Pipeline:
         self._membership = membership
         self._side = side
         self._exchange = exchange
-        self._budgets = budgets
+        self._reservation = Reservation(budgets)
         self._executor = executor
         self._clock = clock
         self._totals = totals
@@ -99,7 +100,6 @@ class Pipeline:
         self.refused_slices: Mapping[tuple[str, int], errors_pb2.Error] = {}
         self._queue = IngestQueue()
         self._awake = asyncio.Event()
-        self._reserved = 0
         self._grown: dict[Hold, None] = {}
         self._handed: dict[str, Tally] = {}
         self._checkpoint_bytes = 0
@@ -122,7 +122,7 @@ class Pipeline:
         self._queue.append_entry(entry)
         nbytes = arrow_bytes([entry])
         self._uncommitted += nbytes
-        self._reserve(nbytes)
+        self._reservation.add(nbytes)
         self._awake.set()
         if first:
             self._on_first_bytes()
@@ -152,7 +152,7 @@ class Pipeline:
 
     def close(self) -> None:
         """Drops all entries that wait. The caller cancels ``run`` as well."""
-        self._free(self._reserved)
+        self._reservation.close()
 
     async def run(self) -> None:
         """Routes entries and passes barriers on until it is cancelled."""
@@ -188,7 +188,7 @@ class Pipeline:
             await self._hand_over(parts, live)
         nbytes = arrow_bytes(turn)
         self._uncommitted -= nbytes - sum(entry.batch.nbytes for entry in live if entry.batch is not None and not entry.dropped)
-        self._free(nbytes)
+        self._reservation.free(nbytes)
         if self._queue.has_barrier:
             self._progress.report_progress(self._membership.checkpoint)
 
@@ -259,16 +259,6 @@ class Pipeline:
                 self._side.add_barrier(number, self._process)
             else:
                 await self._exchange.send_barrier(member, number)
-
-    def _reserve(self, nbytes: int) -> None:
-        self._reserved += nbytes
-        for budget in self._budgets:
-            budget.reserve(nbytes)
-
-    def _free(self, nbytes: int) -> None:
-        self._reserved -= nbytes
-        for budget in self._budgets:
-            budget.free(nbytes)
 
 
 def _routed_parts(
