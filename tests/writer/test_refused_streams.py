@@ -17,6 +17,7 @@ from headgate_runtime.tarpit import LONGEST_WAIT_S
 from headgate_runtime.turns import Turns
 from headgate_runtime.world import SystemClock, World
 from headgate_writer.admission import Admission
+from headgate_writer.client_stream import UNREAD_ANSWERS
 from headgate_writer.process import door_limits
 from support.arrow_batches import batch
 from support.producer import Producer
@@ -96,6 +97,32 @@ async def test_a_stream_is_not_read_on_until_its_refused_batch_is_paid_for_and_o
         assert not acked.done()
         clock.over.set()
         await acked
+
+
+async def test_a_client_that_does_not_read_its_refusals_is_not_read_and_goes_on_when_it_does(tmp_path: Path) -> None:
+    small_window = [("grpc.http2.bdp_probe", 0), ("grpc.http2.lookahead_bytes", 16 << 10)]
+    async with cluster(tmp_path) as made, grpc.aio.insecure_channel(made.writers[0].address, options=small_window) as connection:
+        channel = Producer(IngestServiceStub(connection).Append())
+        await channel.open(TABLE)
+        await made.owned.grant(made.links[0])
+        await channel.opened()
+        writer = made.writers[0].tables.writer_of(TABLE)
+        assert writer is not None
+        (hold,) = writer._holds.values()
+
+        async def flood() -> None:
+            for _ in range(10_000):
+                await channel.say(skip=ingest_pb2.Skip(after=5, offset=9))
+
+        flooding = asyncio.ensure_future(flood())
+        while hold.untaken <= UNREAD_ANSWERS:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.5)
+        assert hold.untaken == UNREAD_ANSWERS + 1
+        assert not flooding.done()
+        for _ in range(10_000):
+            assert (await channel.refused()).error.code == errors_pb2.CODE_OFFSET_GAP
+        await flooding
 
 
 async def test_a_refused_open_is_answered_when_it_is_its_turn(tmp_path: Path) -> None:

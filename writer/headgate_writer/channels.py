@@ -207,6 +207,11 @@ class Hold:
         return answers
 
     @property
+    def untaken(self) -> int:
+        """Answers that ``take_answers`` has not taken yet, acknowledgements left out."""
+        return len(self._answers)
+
+    @property
     def ended(self) -> bool:
         """Whether it takes no more batches. Some of its rows may still be uncommitted."""
         return self._ended

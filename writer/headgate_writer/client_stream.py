@@ -34,6 +34,8 @@ _OUT_OF_PLACE = wire_error(
     "Open one channel on a stream; use a client of the cluster's version.",
 )
 
+UNREAD_ANSWERS = 256
+"""So many refusals, of 1 KB each, may wait for a client that sends and does not read."""
 INLINE_BYTES = 16 << 10
 """A message up to this size is decoded on the loop: it takes less time than the way to another thread and back."""
 
@@ -124,6 +126,7 @@ class ClientStream:
                         await self._room()
                     case "skip":
                         self._skip(request.skip)
+                        await self._room()
                     case "flush":
                         self._ask_checkpoint()
                     case "close":
@@ -206,7 +209,7 @@ class ClientStream:
     async def _room(self) -> None:
         """Waits until the next batch may be read (rule CH7): memory and the filling checkpoint have room, the rates of the table
         and of the principal allow it, and less than ``max_in_flight`` bytes of the stream are in flight. From half of these it
-        asks for a checkpoint.
+        asks for a checkpoint. A client that does not read its answers is not read either.
         """
         await self._limits.rate.wait_for_turn(self._limits.usage)
         await self._writer.rate.wait_for_turn()
@@ -216,9 +219,13 @@ class ClientStream:
                 await budget.wait_for_room()
         if self._hold.in_flight > self._shared.max_in_flight // 2:
             self._ask_checkpoint()
-        while self._hold.in_flight > self._shared.max_in_flight and not self._hold.ended:
+        while self._is_far_ahead and not self._hold.ended:
             self._moved_on.clear()
             await self._moved_on.wait()
+
+    @property
+    def _is_far_ahead(self) -> bool:
+        return self._hold.in_flight > self._shared.max_in_flight or self._hold.untaken > UNREAD_ANSWERS
 
     def _ask_checkpoint(self) -> None:
         if self._hold.unnoted:
@@ -233,7 +240,9 @@ class ClientStream:
         while True:
             await due.wait()
             due.clear()
-            for answer in hold.take_answers():
+            answers = hold.take_answers()
+            self._moved_on.set()
+            for answer in answers:
                 kind = answer.WhichOneof("message")
                 if kind == "refused":  # counted first: the client may leave as soon as it has the answer, or before
                     self._shared.refusals.count_refusal(answer.refused.error.code)
