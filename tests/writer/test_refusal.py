@@ -8,8 +8,11 @@ from typing import Any
 import grpc
 import pytest
 
+from headgate_proto.api.v1 import errors_pb2 as err
 from headgate_proto.api.v1.tables_pb2_grpc import TableServiceServicer, add_TableServiceServicer_to_server
-from headgate_writer.refusal import find_refusal
+from headgate_runtime.errors import RpcError
+from headgate_writer.refusal import check_identity, find_refusal
+from support.scripted_owner import scripted_owner
 
 
 class Silent(TableServiceServicer):
@@ -51,3 +54,15 @@ async def test_a_client_that_leaves_ends_the_question() -> None:
         question.cancel()
         with pytest.raises(asyncio.CancelledError):
             await question
+
+
+async def test_a_producer_is_told_to_come_again_while_no_coordinator_says_whether_its_table_was_dropped() -> None:
+    async with grpc.aio.insecure_channel("127.0.0.1:1") as nobody:
+        for channels in ([], [nobody]):
+            with pytest.raises(RpcError) as refused:
+                await check_identity("t", "its own", "another", channels)
+            assert (refused.value.error.code, refused.value.error.action) == (err.CODE_UNAVAILABLE, err.ACTION_RETRY)
+    async with scripted_owner() as owner, grpc.aio.insecure_channel(owner.address) as channel:
+        with pytest.raises(RpcError) as refused:
+            await check_identity("t", "its own", "another", [channel])
+        assert refused.value.error.code == err.CODE_TABLE_DROPPED, "the owner knows no table of the name"

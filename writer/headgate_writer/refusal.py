@@ -11,32 +11,38 @@ from headgate_runtime.cancelling import raise_if_cancelled
 from headgate_runtime.coordinator_client import ANSWER_S
 from headgate_runtime.errors import from_call, rpc_error, wire_error
 
+_NO_TABLE = (errors_pb2.CODE_TABLE_NOT_FOUND, errors_pb2.CODE_TABLE_DROPPED, errors_pb2.CODE_TABLE_RENAMED)
+
 
 async def check_identity(table: str, wanted: str, attached: str, coordinators: Iterable[grpc.aio.Channel]) -> None:
     """Raises RpcError unless the table that is attached is the one that the producer means, by their ids (rule D8). Of two, a
-    coordinator says which has the name: the attached one may be a dropped one, whose owner sleeps.
+    coordinator says which has the name: the attached one may be a dropped one, whose owner sleeps. While none answers, the
+    producer is to come again: that its table was dropped would end it for good.
     """
     if wanted in ("", attached):
         return
+    answered = False
     for channel in coordinators:
         try:
             request = tables_pb2.DescribeTableRequest(name=table)
             described = await TableServiceStub(channel).DescribeTable(request, timeout=ANSWER_S)
-        except grpc.aio.AioRpcError:
+        except grpc.aio.AioRpcError as failed:
+            answered = answered or from_call(failed).code in _NO_TABLE
             continue
         except asyncio.CancelledError:
             raise_if_cancelled()
             continue
+        answered = True
         if described.table.table_uuid == wanted:
             raise rpc_error(errors_pb2.CODE_MOVED, "this writer has an older table of this name", "Open it at another writer.")
+    if not answered:
+        what = f"no coordinator says which table has the name {table!r} now"
+        raise rpc_error(errors_pb2.CODE_UNAVAILABLE, what, "Open the channel again.")
     raise rpc_error(
         errors_pb2.CODE_TABLE_DROPPED,
         f"the table {table!r} in which the channel was opened was dropped, and another one has its name",
         "Look at the new table, and open the channel in it anew if its rows belong there.",
     )
-
-
-_NO_TABLE = (errors_pb2.CODE_TABLE_NOT_FOUND, errors_pb2.CODE_TABLE_DROPPED, errors_pb2.CODE_TABLE_RENAMED)
 
 
 async def find_refusal(table: str, coordinators: Iterable[grpc.aio.Channel]) -> errors_pb2.Error | None:
