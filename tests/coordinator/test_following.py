@@ -21,6 +21,7 @@ from headgate_runtime.world import World
 from headgate_tables.commitlog.records import DataFile
 from headgate_tables.errors import ReopenTable
 from headgate_tables.face.operation import Operation, OperationResult, PinnedFile, Plan
+from support.processes import READY_S
 
 SMALL = Operation("p", "g1", None, (PinnedFile("l1", 10),), "b1")
 LARGE = Operation("p", "g2", PinnedFile("b0", 100), (PinnedFile("l2", 20), PinnedFile("l3", 30)), "b2")
@@ -103,6 +104,18 @@ async def test_a_plan_that_is_taken_back_ends_it_too(told: Told) -> None:
     told.tell(opened(), PlanClosed(PLAN.instant, done=False))
     *_, ended = await everything(told)
     assert [(each.cancelled, each.finished) for each in ended.ended.plans] == [(True, 0)]
+
+
+async def test_a_plan_whose_outcome_is_forgotten_while_a_longer_one_is_open_is_told_with_it(told: Told) -> None:
+    longer = Plan("20260101000000001", (SMALL,))
+    told.tell(opened(), PlanOpened(longer.instant, longer.operations, 1), PlanClosed(PLAN.instant, done=False))
+    answers = follow_plans(told, [PLAN, longer], World.real().clock, 0.0)
+    assert [(await anext(answers)).WhichOneof("message") for _ in range(2)] == ["planned", "progress"]
+    del told.core.outcomes[PLAN.instant]
+    told.tell(PlanClosed(longer.instant, done=False))
+    async with asyncio.timeout(READY_S):
+        *_, ended = [answer async for answer in answers]
+    assert [each.instant for each in ended.ended.plans] == [PLAN.instant, longer.instant]
 
 
 async def test_without_a_plan_there_is_nothing_to_follow(told: Told) -> None:

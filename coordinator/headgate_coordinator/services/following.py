@@ -1,6 +1,6 @@
 """Follows compactions for an operator: the open plans, their progress, their outcomes."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Protocol
 
 from headgate_coordinator.core.compactions import Compactions
@@ -38,24 +38,29 @@ async def follow_plans(
         return
     before = None
     over = False
+    outcomes: dict[str, PlanOutcome] = {}  # the core forgets those of plans that ended long before the others
     while not over:
         # Looked at before the progress, so that the last progress sent is that of the end.
-        over = all(plan.instant in compactions.core.outcomes for plan in plans)
-        progress = _progress(compactions, plans)
+        known = compactions.core.outcomes
+        outcomes |= {plan.instant: known[plan.instant] for plan in plans if plan.instant in known}
+        over = len(outcomes) == len(plans)
+        progress = _progress(compactions, plans, outcomes)
         if progress != before:
             before = progress
             yield api.CompactResponse(progress=progress)
         elif not over:
             await compactions.wait_for_change()
         await clock.sleep(pause_s)  # several changes share one message
-    ended = [answers.ended(plan.instant, compactions.core.outcomes[plan.instant]) for plan in plans]
+    ended = [answers.ended(plan.instant, outcomes[plan.instant]) for plan in plans]
     yield api.CompactResponse(ended=api.CompactionEnded(plans=ended))
 
 
-def _progress(compactions: FollowedCompactions, plans: Sequence[Plan]) -> api.CompactionProgress:
+def _progress(
+    compactions: FollowedCompactions, plans: Sequence[Plan], outcomes: Mapping[str, PlanOutcome]
+) -> api.CompactionProgress:
     total = api.CompactionProgress(compactors=compactions.compactor_count)
     for plan in plans:
-        known = compactions.core.plans.get(plan.instant) or _of_ended(plan, compactions.core.outcomes.get(plan.instant))
+        known = compactions.core.plans.get(plan.instant) or _of_ended(plan, outcomes.get(plan.instant))
         total.operations += known.operations
         total.finished += known.finished
         total.dropped += known.dropped
