@@ -243,6 +243,21 @@ async def test_a_message_in_parts_is_taken_as_one(tmp_path: Path, redis: str) ->
         assert (await call.read()).table.open_refused.request == 7
 
 
+async def test_a_writer_that_is_slow_to_send_a_large_message_is_not_silent(tmp_path: Path, redis: str) -> None:
+    report = wire.TableReport(table="not here", open=wire.OpenRequest(request=7, channel="c" * (5 * PART_BYTES)))
+    async with (
+        running_coordinator(tmp_path, redis, writer_timeout=1.0) as coordinator,
+        grpc.aio.insecure_channel(coordinator.address) as channel,
+    ):
+        call = CoordinationServiceStub(channel).Control()
+        await call.write(wire.ControlRequest(hello=wire.Hello(process="p", address="w:1")))
+        for each in in_parts(wire.ControlRequest(table=report)):
+            await asyncio.sleep(0.4)
+            await call.write(each)
+        assert (await call.read()).WhichOneof("message") == "welcome"
+        assert (await call.read()).table.open_refused.request == 7
+
+
 async def test_a_message_that_says_it_is_larger_than_any_report_ends_the_stream_unread(tmp_path: Path, redis: str) -> None:
     async with running_coordinator(tmp_path, redis) as coordinator, grpc.aio.insecure_channel(coordinator.address) as channel:
         call = CoordinationServiceStub(channel).Control()

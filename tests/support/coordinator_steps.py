@@ -3,7 +3,7 @@
 Within ``reported_steps`` the classes of the service are replaced by ones that report each step; production has no such code.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Any, cast
@@ -17,6 +17,7 @@ from headgate_coordinator.core.instructions import Instruction, Membership
 from headgate_coordinator.core.table_coordinator import TableCoordinator
 from headgate_coordinator.streams.stream import Stream
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
+from headgate_runtime.part_reader import PartReader
 from headgate_tables.commitlog.bodies import SlotKind
 from headgate_tables.hudi import Table, open_table
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
@@ -92,7 +93,7 @@ class SteppedStream(Stream[wire.ControlRequest, wire.ControlResponse]):
         super().__init__(*arguments)
         self._reached = reached
 
-    async def serve(self, requests: AsyncIterator[wire.ControlRequest], context: Any, welcome: wire.ControlResponse) -> str:
+    async def serve(self, requests: PartReader[wire.ControlRequest], context: Any, welcome: wire.ControlResponse) -> str:
         return await super().serve(requests, cast(Any, _SteppedContext(context, self._reached)), welcome)
 
 

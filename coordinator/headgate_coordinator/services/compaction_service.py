@@ -11,6 +11,7 @@ from headgate_coordinator.streams.compactors import Compactors
 from headgate_coordinator.streams.stream import Stream, first_of, requests_of
 from headgate_proto.cluster.v1 import compaction_pb2 as wire
 from headgate_proto.cluster.v1 import compaction_pb2_grpc as rpc
+from headgate_runtime.part_reader import PartReader
 from headgate_runtime.world import Clock
 
 BEATS = 10
@@ -54,7 +55,7 @@ class CompactionService(rpc.CompactionServiceServicer):
             raise stream.refusal
         await context.abort(grpc.StatusCode.UNAVAILABLE, why)
 
-    async def _hello(self, requests: AsyncIterator[wire.WorkRequest], context: Context) -> wire.CompactorHello:
+    async def _hello(self, requests: PartReader[wire.WorkRequest], context: Context) -> wire.CompactorHello:
         first = await first_of(requests, self._timeout_s)
         if first is None or not first.hello.process:
             await context.abort(

@@ -11,6 +11,7 @@ from headgate_coordinator.streams.stream import Stream, first_of, requests_of
 from headgate_coordinator.streams.writers import Writers
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_proto.cluster.v1 import coordination_pb2_grpc as rpc
+from headgate_runtime.part_reader import PartReader
 from headgate_runtime.peers import peer_of
 from headgate_runtime.world import Clock
 
@@ -70,7 +71,7 @@ class CoordinationService(rpc.CoordinationServiceServicer):
             raise stream.refusal
         await context.abort(grpc.StatusCode.UNAVAILABLE, why)
 
-    async def _hello(self, requests: AsyncIterator[wire.ControlRequest], context: Context) -> wire.Hello:
+    async def _hello(self, requests: PartReader[wire.ControlRequest], context: Context) -> wire.Hello:
         first = await first_of(requests, self._timeout_s)
         if first is None or not (first.hello.process and first.hello.address):
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "a control stream begins with a hello: process and address")

@@ -4,7 +4,7 @@ The stream is the registration: a process is registered from its hello to the en
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Final, Generic, TypeVar
 
 import grpc
@@ -21,17 +21,13 @@ _MESSAGE_BYTES: Final = 64 << 20
 """Of one message: a checkpoint's report has some 300 bytes for each file, so this is a report of 200,000."""
 
 _Sent = TypeVar("_Sent")
-_Heard = TypeVar("_Heard")
 
 
 class Outbox(Generic[_Sent]):
-    """Messages that wait to be sent to a peer, at most ``limit``; more end the stream with ``complaint``. ``received`` counts the
-    messages from the peer.
-    """
+    """Messages that wait to be sent to a peer, at most ``limit``; more end the stream with ``complaint``."""
 
     def __init__(self, limit: int, complaint: str) -> None:
         self.ended: str | None = None
-        self.received = 0
         self._limit = limit
         self._complaint = complaint
         self._cut = asyncio.Event()
@@ -68,12 +64,12 @@ def requests_of(context: grpc.aio.ServicerContext[Request, _Sent], decode: Calla
     return PartReader(context, decode, None, "", most=_MESSAGE_BYTES)
 
 
-async def first_of(requests: AsyncIterator[_Heard], timeout_s: float) -> _Heard | None:
+async def first_of(requests: PartReader[Request], timeout_s: float) -> Request | None:
     """The first message of a stream; None when its peer sends none in ``timeout_s`` seconds."""
     try:
         async with asyncio.timeout(timeout_s):
-            return await anext(requests)
-    except (TimeoutError, StopAsyncIteration):
+            return await requests.read()
+    except TimeoutError:
         return None
 
 
@@ -81,14 +77,14 @@ class _StreamEndedError(Exception):
     """Ends the tasks of a stream. Its text says why."""
 
 
-class Stream(Generic[_Heard, _Sent]):
+class Stream(Generic[Request, _Sent]):
     """One stream of a peer. ``take`` gets its messages, and ends the stream by raising UnknownMessageError.
 
     ``timeout_s``: seconds of silence after which the peer is lost. ``refusal``: of a message that ended the stream since it could
     not be read, or had an integer out of range.
     """
 
-    def __init__(self, outbox: Outbox[_Sent], take: Callable[[_Heard], None], clock: Clock, timeout_s: float) -> None:
+    def __init__(self, outbox: Outbox[_Sent], take: Callable[[Request], None], clock: Clock, timeout_s: float) -> None:
         self._outbox = outbox
         self._take = take
         self._clock = clock
@@ -96,14 +92,14 @@ class Stream(Generic[_Heard, _Sent]):
         self.refusal: RpcError | None = None
 
     async def serve(
-        self, requests: AsyncIterator[_Heard], context: grpc.aio.ServicerContext[_Heard, _Sent], welcome: _Sent
+        self, requests: PartReader[Request], context: grpc.aio.ServicerContext[Request, _Sent], welcome: _Sent
     ) -> str:
         """Serves the stream until it ends, and returns why. Sends ``welcome`` first."""
         why = ""
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._read(requests))
-                tasks.create_task(self._watch())
+                tasks.create_task(self._watch(requests))
                 tasks.create_task(self._until_cut())
                 tasks.create_task(self._write(context, welcome))
         except* _StreamEndedError as ended:
@@ -117,28 +113,27 @@ class Stream(Generic[_Heard, _Sent]):
             why = f"its stream broke: {broken.exceptions[0]}"
         return why
 
-    async def _read(self, requests: AsyncIterator[_Heard]) -> None:
+    async def _read(self, requests: PartReader[Request]) -> None:
         async for message in requests:
-            self._outbox.received += 1
             try:
                 self._take(message)
             except UnknownMessageError as unknown:
                 raise _StreamEndedError(str(unknown)) from unknown
         raise _StreamEndedError("it ended its stream")
 
-    async def _watch(self) -> None:
+    async def _watch(self, requests: PartReader[Request]) -> None:
         silent = 0
         while silent < LOOKS:
-            heard = self._outbox.received
+            heard = requests.heard
             await self._clock.sleep(self._timeout_s / LOOKS)
-            silent = 0 if self._outbox.received != heard else silent + 1
+            silent = 0 if requests.heard != heard else silent + 1
         raise _StreamEndedError(f"it was silent for {self._timeout_s:g} s")
 
     async def _until_cut(self) -> None:
         await self._outbox.until_cut()
         raise _StreamEndedError(self._outbox.ended or "")
 
-    async def _write(self, context: grpc.aio.ServicerContext[_Heard, _Sent], welcome: _Sent) -> None:
+    async def _write(self, context: grpc.aio.ServicerContext[Request, _Sent], welcome: _Sent) -> None:
         await context.write(welcome)
         while (message := await self._outbox.next_message()) is not None:
             await context.write(message)

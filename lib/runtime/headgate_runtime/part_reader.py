@@ -53,6 +53,8 @@ class PartReader(Generic[Request]):
         self._seconds = seconds
         self._most = most
         self._reserved = 0
+        self.heard = 0
+        """Requests and parts that have come: signs of life of a peer that sends a large request slowly."""
 
     def __aiter__(self) -> AsyncIterator[Request]:
         """All requests up to the end of the stream. Raises as ``read`` does."""
@@ -95,6 +97,7 @@ class PartReader(Generic[Request]):
 
     async def _next(self) -> Request | None:
         received: Any = await self._context.read()
+        self.heard += 1
         return None if received is grpc.aio.EOF else received
 
     async def _joined(self, first: bytes, total: int) -> Request:
