@@ -54,11 +54,13 @@ def test_rows_of_all_tasks_are_one_commit_and_deletes_go_by_key(spark: Any, targ
     assert target.commits() == 3
 
 
-def test_a_stream_goes_on_from_its_checkpoint_with_a_commit_for_each_batch(spark: Any, target: Target, tmp_path: Path) -> None:
+def test_a_named_stream_goes_on_from_its_checkpoint_with_a_commit_for_each_batch(
+    spark: Any, target: Target, tmp_path: Path
+) -> None:
     raw = tmp_path / "raw"
     raw.mkdir()
     stream = spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", 1).parquet(str(raw)).writeStream.format("headgate")
-    stream = stream.option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True)
+    stream = stream.queryName("raw orders").option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True)
     for number in range(3):
         pq.write_table(
             pa.Table.from_pylist(rows(range(number * 10, number * 10 + 20), at=number), SCHEMA), raw / f"{number}.parquet"

@@ -69,12 +69,12 @@ def test_a_table_is_read_by_its_name_in_the_cluster(spark: Any, target: Target) 
         spark.read.format("headgate").option("connect", target.address).load("nowhere")
 
 
-def test_a_stream_goes_on_from_its_checkpoint(spark: Any, target: Target, tmp_path: Path) -> None:
+def test_a_named_stream_goes_on_from_its_checkpoint(spark: Any, target: Target, tmp_path: Path) -> None:
     raw = tmp_path / "raw"
     raw.mkdir()
     stream = spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", 1).parquet(str(raw))
     stream = stream.writeStream.format("headgate").options(**target.options())
-    stream = stream.option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True)
+    stream = stream.queryName("raw orders").option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True)
     for number in range(3):
         pq.write_table(
             pa.Table.from_pylist(rows(range(number * 10, number * 10 + 20), at=number), SCHEMA), raw / f"{number}.parquet"

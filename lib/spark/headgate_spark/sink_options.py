@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from headgate.acks import Level
 
 NAMES: Final = ("path", "channel", "operation", "level", "timeout", *cluster_access.NAMES)
-_OF_SPARK: Final = "checkpointLocation"
+_OF_SPARK: Final = ("checkpointLocation", "queryName")
 """Spark hands on what is for itself, too."""
 Operation = Literal["upsert", "delete"]
 
@@ -37,7 +37,7 @@ class SinkOptions:
     @classmethod
     def of(cls, options: Mapping[str, str]) -> SinkOptions:
         """From Spark's, whose names have no case. Raises OptionError for one that is unknown, missing or has a wrong value."""
-        given = given_options(options, [*NAMES, _OF_SPARK])
+        given = given_options(options, [*NAMES, *_OF_SPARK])
         table = table_named(given, 'Give its name in the cluster: .save("orders").')
         if not given.get("channel"):
             raise OptionError(
@@ -70,8 +70,8 @@ class DirectOptions:
     def of(cls, options: Mapping[str, str]) -> DirectOptions:
         """From Spark's. Raises OptionError for one that is unknown, missing, of a cluster, or has a wrong value."""
         storage, others = storage_options(options)
-        given = given_options(others, [*NAMES, _OF_SPARK], f", and {STORAGE}KEY for settings of the storage")
-        of_clusters = [name for name in given if given[name] and name not in ("path", "operation", _OF_SPARK)]
+        given = given_options(others, [*NAMES, *_OF_SPARK], f", and {STORAGE}KEY for settings of the storage")
+        of_clusters = [name for name in given if given[name] and name not in ("path", "operation", *_OF_SPARK)]
         if of_clusters:
             raise OptionError(
                 f"{' and '.join(of_clusters)}: for rows that go through a cluster, and there is no `connect`",
