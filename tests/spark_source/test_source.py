@@ -13,6 +13,7 @@ import pytest
 from headgate_spark import read, typed_errors
 from headgate_tables import hudi
 from headgate_tables.errors import CorruptFileError, NotATableError, OptionError, SchemaError, TablesError
+from headgate_tables.face.altering import Alteration
 from support.bulk_rows import ROWS, SCHEMA, expected, new_table, row
 from support.oracle import Oracle
 from support.same_rows import assert_same_rows
@@ -103,6 +104,29 @@ def test_each_action_on_a_plan_reads_the_same_commit(spark: Any, tmp_path: Path)
         table.upsert(rows_of(ROWS[10:20]))
     assert len(frame.collect()) == 10
     assert load(spark, url).count() == 20
+
+
+def test_a_frame_keeps_the_types_that_its_columns_had_before_the_table_was_altered(spark: Any, tmp_path: Path) -> None:
+    spots, by = pa.list_(pa.struct([("x", pa.int32()), ("r", pa.float32())])), pa.map_(pa.string(), pa.float32())
+    names = [("id", pa.string()), ("n", pa.int32()), ("real", pa.float32()), ("spots", spots), ("by", by)]
+    hudi.create_table(str(tmp_path / "t"), before := pa.schema(names), record_key="id", buckets=1).close()
+    one = {"id": "a", "n": 7, "real": 1.5, "spots": [{"x": 1, "r": 0.5}], "by": [("k", 0.5)]}
+    other = {**one, "id": "b", "real": float("nan"), "by": None}
+    new = {**other, "spots": [{"y": "new", **one["spots"][0]}], "gate": "A1"}
+    wider = {"n": pa.int64(), "real": pa.float64(), "spots.element.x": pa.int64(), "spots.element.r": pa.float64()}
+    large = [{"n": 2**40}, {"real": 0.1}, {"spots": [{"x": 2**40}]}, {"spots": [{"r": 1e300}]}, {"by": [("k", 0.1)]}]
+    with hudi.open_table(str(tmp_path / "t")) as table:
+        table.upsert(pa.Table.from_pylist([one], before))
+        frame, *frames = [load(spark, table.url) for _ in range(6)]
+        added = {"gate": pa.string(), "spots.element.y": pa.string()}
+        table.alter(Alteration(add=added, widen={**wider, "by.value": pa.float64()}))
+        table.upsert(pa.Table.from_pylist([new], table.schema))
+        assert [repr(each) for each in frame.sort("id").toArrow().to_pylist()] == [repr(one), repr(other)]
+        assert load(spark, table.url).dtypes[1:3] == [("n", "bigint"), ("real", "double")]
+        for frame, each in zip(frames, large, strict=True):
+            table.upsert(pa.Table.from_pylist([{**new, **each}], table.schema))
+            with pytest.raises(SchemaError, match=f"column '{next(iter(each))}' is .*start the query again"), typed_errors():
+                frame.collect()
 
 
 def test_an_empty_table_has_its_columns_and_no_rows(spark: Any, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from headgate_spark.carried import carrying
+from headgate_spark.types import fitted
 from headgate_tables.face.reader import SliceQuery
 from headgate_tables.opening import open_folder
 from headgate_tables.system import System
@@ -24,9 +25,11 @@ class SliceRows:
     schema: pa.Schema
 
     def read(self, parts: Iterator[bytes]) -> Iterator[pa.RecordBatch]:
-        """The rows of slices that come pickled. A TablesError comes as a TaskError (``carrying``)."""
+        """The rows of slices that come pickled. A TablesError comes as a TaskError (``carrying``); it is a SchemaError for a
+        value that is too large for its type in ``schema``: the table was altered since Spark planned the query.
+        """
         with carrying():
             folder = open_folder(self.url, self.storage_options, System.real().ids)
             for part in parts:
                 for rows in self.query.batches(folder, pickle.loads(part)):  # noqa: S301 - comes as this object does
-                    yield rows.cast(self.schema)
+                    yield fitted(rows, self.schema)

@@ -14,7 +14,7 @@ from headgate_spark import cluster_access
 from headgate_spark.cluster_access import ClusterAccess
 from headgate_spark.given import STORAGE, given_options, one_of, storage_options, table_named
 from headgate_spark.slices import SliceRows
-from headgate_spark.types import shown_schema, struct_of
+from headgate_spark.types import arrow_schema_of, struct_of
 from headgate_tables.errors import OptionError
 from headgate_tables.face.owner import Table
 from headgate_tables.face.reader import Filter, Mode, Moment
@@ -93,9 +93,11 @@ class SourceOptions:
         as_of: Moment | None = None,
         since: Moment | None = None,
     ) -> list[InputPartition]:
-        """The slices of one query of the columns that Spark's plan has, fixed now."""
+        """The slices of one query of the columns that Spark's plan has, in its types, fixed now. The table may have others
+        meanwhile.
+        """
         rows = table.scan(schema.names, None, filter, mode=self.mode, as_of=as_of, since=since)
-        slices = SliceRows(table.url, self.storage, rows.slice_query(), shown_schema(rows.schema))
+        slices = SliceRows(table.url, self.storage, rows.slice_query(), arrow_schema_of(schema))
         return [SlicePartition(slices, pickle.dumps(part)) for part in rows.slices()]
 
 

@@ -9,6 +9,9 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
+from headgate_tables.arrow import Array, pc
+from headgate_tables.errors import SchemaError
+
 _ZONE: Final = {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_schema).parameters else {}
 """PySpark 4 wants it for timestamps; PySpark 3.5 takes UTC by itself."""
 
@@ -28,6 +31,45 @@ def struct_of(schema: pa.Schema) -> StructType:
     """``shown_schema`` as Spark's own."""
     found: StructType = from_arrow_schema(shown_schema(schema), prefer_timestamp_ntz=True)
     return found
+
+
+def fitted(rows: pa.RecordBatch, shown: pa.Schema) -> pa.RecordBatch:
+    """The rows with the columns of ``shown``, which are those of the table now or of before it was altered. Fields of structs go
+    by name. Raises SchemaError for a value that does not fit.
+    """
+    return pa.RecordBatch.from_arrays([_fitted(rows.column(field.name), field) for field in shown], schema=shown)
+
+
+def _fitted(column: Array, field: pa.Field[pa.DataType]) -> Array:
+    if column.type == field.type:
+        return column
+    try:
+        found: Array = column.cast(field.type)
+        _check_floats(column, found)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise SchemaError(
+            f"column {field.name!r} is {column.type} now, and {field.type} in the query that is running: {error}",
+            fix="The table was altered: start the query again, which then has the table's new types.",
+        ) from error
+    return found
+
+
+def _check_floats(column: Array, found: Array) -> None:
+    """Raises ArrowInvalid for doubles that are no floats: a cast takes the nearest one."""
+    if isinstance(column, pa.StructArray) and isinstance(found, pa.StructArray):
+        before = {column.type.field(at).name: child for at, child in enumerate(column.flatten())}
+        for at, child in enumerate(found.flatten()):
+            if (name := found.type.field(at).name) in before:
+                _check_floats(before[name], child)
+    elif isinstance(column, pa.MapArray) and isinstance(found, pa.MapArray):
+        starts, ends = ([each.offsets[at].as_py() for each in (column, found)] for at in (0, len(column)))
+        _check_floats(*(each.items[begin:end] for each, begin, end in zip((column, found), starts, ends, strict=True)))
+    elif isinstance(column, pa.ListArray) and isinstance(found, pa.ListArray):
+        _check_floats(column.flatten(), found.flatten())
+    elif pa.types.is_float64(column.type) and pa.types.is_float32(found.type):
+        same = pc.or_(pc.equal(column, found.cast(pa.float64())), pc.is_nan(column))
+        if pc.all(same).as_py() is False:
+            raise pa.ArrowInvalid("a value needs a double")
 
 
 def _field(field: pa.Field[pa.DataType], name: str = "") -> pa.Field[pa.DataType]:
