@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from headgate_cli.exits import ExitCode
+from headgate_cli.spark_session import read_source
 from headgate_spark import planning, scans
 from headgate_tables import hudi
 from support.bulk_rows import ROWS, expected, new_table, row, write
@@ -162,6 +163,35 @@ def test_the_command_starts_a_spark_of_its_own_and_reads_a_csv_with_the_tables_t
     assert "1 superseded by newer rows" in done.stdout
     found = hudi.open_table(url).scan(["id", "part", "ts", "v"]).to_table().sort_by("id").to_pylist()
     assert found == [{"id": "007", "part": "p", "ts": 2, "v": None}, {"id": "b", "part": "q", "ts": 1, "v": 5}]
+
+
+@pytest.mark.parametrize(
+    ("name", "separator", "options"),
+    [
+        ("rows.tsv", "\t", []),
+        ("rows.TSV", "\t", ["--format", "csv"]),
+        ("rows.tsv", ";", ["--option", "sep=;"]),
+        ("rows.tsv", ";", ["--option", "Delimiter=;"]),
+        ("rows.csv", ",", []),
+    ],
+)
+def test_a_tsv_has_tabs_unless_an_option_says_what_it_has(
+    headgate: Any, tmp_path: Path, name: str, separator: str, options: list[str]
+) -> None:
+    (tmp_path / name).write_text(f"{COLUMNS}a,p,1,2\n".replace(",", separator))
+    url = _small_table(tmp_path / "t")
+    assert headgate("bulk-load", str(tmp_path / name), "--table", url, *options)[::2] == (ExitCode.OK, {})
+    assert hudi.open_table(url).scan(["id", "part", "ts", "v"]).to_table().to_pylist() == [
+        {"id": "a", "part": "p", "ts": 1, "v": 2}
+    ]
+
+
+def test_json_is_read_with_the_types_that_spark_has_for_those_of_the_table(spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "rows.json").write_text('{"id": "a", "code": "YWJjZA==", "at": "2026-01-01T12:00:00"}\n')
+    types = pa.schema([("id", pa.string()), ("code", pa.binary(4)), ("at", pa.timestamp("ms"))])
+    rows = read_source(spark, [str(tmp_path / "rows.json")], "json", {}, types)
+    assert rows.dtypes == [("id", "string"), ("code", "binary"), ("at", "timestamp_ntz")]
+    assert [(row.id, bytes(row.code), row.at.isoformat()) for row in rows.collect()] == [("a", b"abcd", "2026-01-01T12:00:00")]
 
 
 def _small_table(folder: Path) -> str:

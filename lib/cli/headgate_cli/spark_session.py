@@ -106,18 +106,29 @@ def read_source(
     spark: SparkSession, sources: Sequence[str], kind: str, options: Mapping[str, str], schema: pa.Schema
 ) -> DataFrame:
     """The rows of files and folders. Formats of text are read with the table's columns, and strictly."""
-    reader = spark.read.format(kind).options(**{**_STRICT.get(kind, {}), **options})
+    reader = spark.read.format(kind).options(**{**_STRICT.get(kind, {}), **_separator(sources, kind, options), **options})
     if kind in _STRICT:
-        from pyspark.sql.pandas.types import from_arrow_schema
+        from headgate_spark.types import struct_of
 
-        reader = reader.schema(from_arrow_schema(schema))
+        reader = reader.schema(struct_of(schema))
     return reader.load(list(sources))
 
 
 def format_of(sources: Sequence[str]) -> str:
     """By the suffix of the first source, past one of a compression; a folder, and anything else, is Parquet."""
-    suffixes = [each for each in PurePosixPath(sources[0]).suffixes if each not in (".gz", ".bz2", ".zst")]
-    return _BY_SUFFIX.get(suffixes[-1].lower() if suffixes else "", "parquet")
+    return _BY_SUFFIX.get(_suffix(sources[0]), "parquet")
+
+
+def _suffix(source: str) -> str:
+    suffixes = [each for each in PurePosixPath(source).suffixes if each not in (".gz", ".bz2", ".zst")]
+    return suffixes[-1].lower() if suffixes else ""
+
+
+def _separator(sources: Sequence[str], kind: str, options: Mapping[str, str]) -> Mapping[str, str]:
+    """A tab for .tsv. Spark takes ``sep`` before ``delimiter``, so beside either of them nothing is set."""
+    given = {"sep", "delimiter"} & {name.lower() for name in options}
+    tabs = kind == "csv" and all(_suffix(source) == ".tsv" for source in sources)
+    return {"sep": "\t"} if tabs and not given else {}
 
 
 @contextlib.contextmanager
