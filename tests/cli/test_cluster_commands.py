@@ -96,7 +96,8 @@ def test_a_dry_run_shows_columns_and_rows_and_makes_nothing(headgate: Any, order
     columns = {each["name"]: each["type"] for each in said if each.get("event") == "column"}
     assert (code, columns) == (ExitCode.OK, {"id": "int64", "day": "date32[day]", "price": "double"})
     assert [len(each["rows"]) for each in said if each.get("event") == "rows"] == [10]
-    assert said[-1] == {"event": "plan", "table": "planned", "exists": False, "files": [str(orders)]}
+    planned = {"event": "plan", "table": "planned", "exists": False, "operation": "upsert", "files": [str(orders)]}
+    assert said[-1] == planned
     assert headgate("table", "describe", "planned")[0] == ExitCode.FIX_CALL
     assert headgate(*command)[0] == ExitCode.OK
     assert headgate(*command, "--dry-run")[1][-1]["exists"] is True

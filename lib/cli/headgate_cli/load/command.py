@@ -10,9 +10,10 @@ import click
 import headgate
 from headgate_cli.cluster import Access
 from headgate_cli.completion import complete_files
+from headgate_cli.load.dry_run import DryRun
 from headgate_cli.load.inputs import input_files
 from headgate_cli.load.loading import Loading, LoadOptions
-from headgate_cli.load.plan import schema_of_files, show_plan
+from headgate_cli.load.plan import schema_of_files
 from headgate_cli.load.reading_options import reading_options
 from headgate_cli.load.waiting import WaitReason
 from headgate_cli.options import cluster_options, storage_option, storage_settings
@@ -84,7 +85,7 @@ def load(
         _check_files(paths, options, reading)
         reading = replace(reading, files=tuple(paths))
         if options["dry_run"]:
-            show_plan(output, cluster, inputs, table_name, options["kind"], reading, create=options["create"])
+            DryRun(output, inputs, reading, options).show(cluster, table_name)
             return
         if options["create"]:
             _create(output, cluster, paths, table_name, reading, options)

@@ -1,5 +1,6 @@
 """Loads one file after the other, each through its channel."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypedDict
@@ -40,6 +41,19 @@ class LoadOptions(TypedDict):
     buckets: int
 
 
+def operation_of(options: LoadOptions) -> str:
+    """upsert, delete, or mixed, which a column tells for each row."""
+    return "delete" if options["delete"] else "mixed" if options["operation_column"] else "upsert"
+
+
+def new_columns(table: headgate.TableInfo, source: Source, options: LoadOptions) -> "Sequence[pa.Field[pa.DataType]]":
+    """Those with values in the file that the table gets before its rows are loaded: none, unless it evolves."""
+    if operation_of(options) == "delete" or table.evolve == "refuse":
+        return []
+    known = {*table.schema.names, options["operation_column"]}
+    return [field for field in source.schema if field.name not in known and not pat.is_null(field.type)]
+
+
 @dataclass(frozen=True, slots=True)
 class Loading:
     """What the loads of one command have in common."""
@@ -58,14 +72,14 @@ class Loading:
         before = state(path)
         bad = BadRows(self.reading)
         source = self._open(path, bad)
-        if self._operation() == "upsert":
+        if operation_of(self.options) == "upsert":
             say_lacking(self.output, self.inputs.address(path), source, self.table.info.schema)
         this = self._identity(path)
         if self.options["again"]:
             this = replace(this, again=SystemIds().token()[:16])
         name = self.options["channel"] or this.channel
-        sending = Sending(self._operation(), self.options["operation_column"])
-        rows = fitting(source, sending.form(self.table, source), bad)
+        sending = Sending(operation_of(self.options), self.options["operation_column"])
+        rows = fitting(source, sending.form(self.table.info, source), bad)
         sent = 0
         try:
             with (
@@ -92,11 +106,7 @@ class Loading:
     def _open(self, path: Path, bad: BadRows) -> Source:
         """Opens a file with the table's types. A table that evolves gets the columns that the file has besides."""
         source = open_source(path, self._kind(path), self.table.info.schema, self.reading, bad)
-        if self._operation() == "delete" or self.table.info.evolve == "refuse":
-            return source
-        known = {*self.table.info.schema.names, self.options["operation_column"]}
-        new = [field for field in source.schema if field.name not in known and not pat.is_null(field.type)]
-        if not new:
+        if not (new := new_columns(self.table.info, source, self.options)):
             return source
         added = list(self.table.evolve(pa.schema(new)).added)
         self.output.print_json({"event": "evolved", "table": self.table.info.name, "added": added})
@@ -132,11 +142,8 @@ class Loading:
         known = path, state(path)
         if known not in self.identities:
             kind = f"{self._kind(path)} {self.options['operation_column']}"
-            self.identities[known] = identify(path, self._operation(), self.reading, kind)
+            self.identities[known] = identify(path, operation_of(self.options), self.reading, kind)
         return self.identities[known]
 
     def _kind(self, path: Path) -> str:
         return self.options["kind"] or format_of(path)
-
-    def _operation(self) -> str:
-        return "delete" if self.options["delete"] else "mixed" if self.options["operation_column"] else "upsert"

@@ -1,4 +1,4 @@
-"""What a load would do: the columns of its files together, their first rows, and the table that they would go to."""
+"""The columns of files, together and beside those of a table."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,15 +6,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.types as pat
 
-import headgate
-from headgate_cli.load.inputs import InputFiles
 from headgate_cli.output import Output
 from headgate_cli.reading.options import ReadOptions
 from headgate_cli.reading.renaming import check_names
 from headgate_cli.reading.source import Source, refused
 from headgate_cli.reading.sources import format_of, open_source
-
-_ROWS = 10
 
 
 def schema_of_files(files: Sequence[Path], kind: str | None, reading: ReadOptions) -> pa.Schema:
@@ -59,55 +55,9 @@ def _made(kind: pa.DataType) -> pa.DataType:
     return pa.string() if pat.is_null(kind) else kind
 
 
-def show_plan(
-    output: Output,
-    cluster: headgate.Headgate,
-    inputs: InputFiles,
-    name: str,
-    kind: str | None,
-    reading: ReadOptions,
-    *,
-    create: bool,
-) -> None:
-    """Prints columns with their types, the first ten rows and what would happen. Raises CommandError as the load would."""
-    files, shown = inputs.paths, [inputs.address(path) for path in inputs.paths]
-    table = {each.name: each for each in cluster.tables()}.get(name)
-    types = schema_of_files(files, kind, reading) if table is None else table.schema
-    source = open_source(files[0], kind or format_of(files[0]), types, reading)
-    records = [{"event": "column", "name": field.name, "type": str(field.type)} for field in types]
-    if output.json:
-        output.print_records(records)
-    else:
-        output.print_table(["column", "type"], [[record["name"], record["type"]] for record in records])
-    rows = next((piece.rows.slice(0, _ROWS) for piece in source.pieces(0)), None)
-    first = rows.to_pylist() if rows is not None else []
-    if output.json:
-        output.print_json({"event": "rows", "file": shown[0], "rows": first})
-    else:
-        output.print_table(source.schema.names, [[_cell(row[name]) for name in source.schema.names] for row in first])
-    if table is not None:
-        say_lacking(output, shown[0], source, table.schema)
-    would = _would(files, name, exists=table is not None, create=create)
-    output.print_json({"event": "plan", "table": name, "exists": table is not None, "files": shown})
-    output.print_text(would)
-
-
 def say_lacking(output: Output, file: str, source: Source, schema: pa.Schema) -> None:
     """Says which columns of the table the file lacks, if any: they are null in its rows."""
     lacking = [name for name in schema.names if name not in source.schema.names]
     if lacking:
         output.print_json({"event": "lacking", "file": file, "columns": lacking})
         output.print_text(f"{source.path.name} lacks {', '.join(lacking)}: null in its rows.", fg="yellow")
-
-
-def _cell(value: object) -> object:
-    return value if value is None or isinstance(value, bool) else str(value)
-
-
-def _would(files: Sequence[Path], name: str, *, exists: bool, create: bool) -> str:
-    what = f"{len(files)} file{'s' * (len(files) > 1)}"
-    if exists:
-        return f"Would load {what} into {name}. Nothing was changed."
-    if create:
-        return f"Would create {name} with these columns and load {what}. Nothing was changed."
-    return f"There is no table {name}: add --create --key COLUMN to make one with these columns. Nothing was changed."

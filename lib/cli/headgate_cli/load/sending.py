@@ -29,9 +29,9 @@ class Sending:
         else:
             channel.upsert(piece.rows, offset=piece.last_row)
 
-    def form(self, table: headgate.Table, source: Source) -> RowFormat:
+    def form(self, table: headgate.TableInfo, source: Source) -> RowFormat:
         """The form in which the SDK sends the rows of ``source``."""
-        formats = RowFormats(table.info)
+        formats = RowFormats(table)
         if self.operation == "mixed":
             at = source.schema.get_field_index(self.operation_column)
             number = at >= 0 and pa.types.is_integer(source.schema.field(at).type)
