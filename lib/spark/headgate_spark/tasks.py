@@ -19,6 +19,7 @@ from headgate_spark.planning import Load
 from headgate_spark.progress import LoadAccumulator, Written
 from headgate_spark.source_files import SourceRows
 from headgate_spark.spread import TASK, task_of
+from headgate_spark.text_limit import check_text
 from headgate_tables.face.definition import Definition
 from headgate_tables.face.files import WriteStat, WriteStatus
 from headgate_tables.face.log import DataFile
@@ -108,6 +109,7 @@ class Writing:
             if not pieces:
                 self._count(())
                 return
+            check_text(pieces)
             files = self._files(open_folder(self.url, self.storage_options, System.real().ids))
             report = Report(*files.write(_joined(pieces)))
             self._count(report.statuses)
