@@ -156,6 +156,14 @@ def test_rows_come_through_channels_of_the_own_prefix_alone(guarded: Guarded) ->
         hg.table("ann_shared").channel("bob/1")
 
 
+def test_who_writes_and_may_not_operate_learns_which_right_a_list_of_channels_needs(guarded: Guarded) -> None:
+    with (
+        guarded.connect("ann") as hg,
+        pytest.raises(headgate.PermissionDeniedError, match="'ann' lacks the right `operate` on the table 'ann_own'"),
+    ):
+        hg.table("ann_own").channels()
+
+
 def test_tables_are_made_under_names_that_the_role_names(guarded: Guarded) -> None:
     with guarded.connect("ann") as hg:
         hg.create_table("ann_new", SCHEMA, **COLUMNS)
