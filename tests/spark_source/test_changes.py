@@ -11,6 +11,7 @@ import pytest
 from headgate_spark import typed_errors
 from headgate_tables import hudi
 from headgate_tables.errors import OptionError, RangeGoneError
+from headgate_tables.face.altering import Alteration
 from support.bulk_rows import SCHEMA, new_table, row
 
 KEYS = ("id", "part", "ts")
@@ -156,3 +157,21 @@ def test_options_of_a_read_are_refused(spark: Any, tmp_path: Path, options: dict
     stream = Batches(spark, new_table(tmp_path / "t"), tmp_path / "checkpoint", **options)
     with pytest.raises(OptionError, match="a stream has no asOf, since or mode"), typed_errors():
         stream.drain()
+
+
+def test_a_running_stream_goes_on_with_its_columns_and_types_after_the_table_was_altered(spark: Any, tmp_path: Path) -> None:
+    url = new_table(tmp_path / "t")
+    upsert(url, 1)
+    stream = spark.readStream.format("headgate").load(url).writeStream.format("memory").queryName("altered")
+    query = stream.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    try:
+        query.processAllAvailable()
+        with hudi.open_table(url) as table:
+            table.alter(Alteration(add={"gate": pa.string()}, widen={"v": pa.int64()}))
+            table.upsert(pa.Table.from_pylist([{**row(2), "gate": "A1"}], schema=table.schema))
+        query.processAllAvailable()
+    finally:
+        query.stop()
+    found = spark.table("altered")
+    assert (found.columns, dict(found.dtypes)["v"]) == (SCHEMA.names, "int")
+    assert sorted((each.id, each.v) for each in found.collect()) == sorted((row(n)["id"], n) for n in (1, 2))
