@@ -76,6 +76,19 @@ async def test_behind_a_refusal_the_schema_is_said_again(cluster: Cluster) -> No
     assert [bool(batch.schema) for batch in cluster.batches] == [True, True]
 
 
+async def test_a_refused_batch_is_corrected_while_it_fills_the_buffer(cluster: Cluster) -> None:
+    cluster.knobs.refuse = refuse_id(0)
+    async with table_of(cluster, in_flight_bytes=1_000) as table, table.channel("c") as channel:
+        await channel.upsert(rows(0, 100))
+        with pytest.raises(headgate.BatchRefusedError) as refused:
+            await channel.flush()
+        assert not channel.runner.channel.state.has_room(1)
+        await channel.upsert(rows(1, 102), offset=refused.value.offset)
+        await channel.flush()
+        assert channel.runner.channel.state.bytes_in_flight == 0
+    assert ids(cluster) == [*range(1, 102)]
+
+
 async def test_a_corrected_batch_may_be_refused_again(cluster: Cluster) -> None:
     cluster.knobs.refuse = lambda row: err.CODE_SCHEMA if row["id"] < 0 else None
     async with table_of(cluster) as table, table.channel("c") as channel:

@@ -59,9 +59,12 @@ class ChannelState:
 
     # --- calls ---
 
-    def has_room(self, size: int) -> bool:
-        """Whether rows of this size fit now. An empty buffer takes any batch, however small the limit."""
-        return not self.bytes_in_flight or self.bytes_in_flight + size <= self.limit
+    def has_room(self, size: int, offset: int | None = None) -> bool:
+        """Whether rows of this size fit now. An empty buffer takes any batch, however small the limit. So does the place of the
+        refused batch, at ``offset``: a full buffer empties no further before it is corrected.
+        """
+        replaces = self.refusal is not None and offset == self.refusal.entry.offset
+        return replaces or not self.bytes_in_flight or self.bytes_in_flight + size <= self.limit
 
     def append_rows(self, row_format: RowFormat, rows: EncodedRows, offset: int | None = None, calls: Sequence[int] = ()) -> int:
         """Buffers rows and returns the offset of the last one: ``offset``, or the count of rows so far. ``calls``: as of a Piece.

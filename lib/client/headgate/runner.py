@@ -46,7 +46,7 @@ class ChannelRunner:
         channel = self.channel
         while (taken := channel.try_append_rows(row_format, encoded, offset)) is None:
             channel.check_accepts(offset)
-            await channel.wait(lambda: channel.state.has_room(encoded.size), timeout, channel.state.last_offset)
+            await channel.wait(lambda: channel.state.has_room(encoded.size, offset), timeout, channel.state.last_offset)
         return taken
 
     async def flush(self, level: Level, timeout: float) -> None:

@@ -76,7 +76,7 @@ class SharedChannel:
         with self.lock:
             self.append_single_rows()
             self._check_not_ended()
-            if not self.state.has_room(encoded.size):
+            if not self.state.has_room(encoded.size, offset):
                 return None
             taken = self.state.append_rows(row_format, encoded, offset)
         self.wake_sender()
