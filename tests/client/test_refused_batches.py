@@ -2,12 +2,13 @@
 
 import asyncio
 
+import pyarrow as pa
 import pytest
 
 import headgate
 from headgate.acks import Acks
 from headgate.channel_state import ChannelState
-from headgate.entries import EncodedRows, Entry
+from headgate.entries import Control, EncodedRows, Entry, Pause
 from headgate_proto.api.v1 import errors_pb2 as err
 from support.row_formats import FORMAT
 from support.scripted_service import Cluster
@@ -162,6 +163,61 @@ def test_a_skip_between_two_streams_keeps_the_rows_before_the_refused_batch() ->
     behind = state.next_message()
     assert isinstance(behind, Entry)
     assert (behind.after, behind.offset, list(behind.pieces)) == (1, 2, [])
+
+
+def flushed(*batches: bytes) -> ChannelState:
+    """Open, with a batch of one row each sent, of one call or of two, and a checkpoint asked for."""
+    state = ChannelState(1 << 20)
+    state.stream_opened(1, 0, 0)
+    for content in batches:
+        state.append_rows(FORMAT, EncodedRows(1, len(content), content, True, 1))
+    state.request_flush()
+    assert isinstance(state.next_message(), Entry)
+    assert state.next_message() is Control.FLUSH
+    return state
+
+
+def sent(state: ChannelState) -> list[bytes | pa.Buffer | Control | Pause]:
+    """What the channel sends now, the rows of each message as one; all of it is received."""
+    found: list[bytes | pa.Buffer | Control | Pause] = []
+    while (message := state.next_message()) is not None:
+        if isinstance(message, Entry):
+            found += [piece.content for piece in message.pieces]
+            state.rows_acked(Acks(message.offset, 0, 0))
+        else:
+            found.append(message)
+    return found
+
+
+def test_a_flush_asks_for_a_checkpoint_of_the_corrected_rows() -> None:
+    state = flushed(b"refused")
+    state.batch_refused(1, 0, err.Error(code=err.CODE_NULL_KEY, action=err.ACTION_FIX_CALL))
+    assert sent(state) == []
+    state.append_rows(FORMAT, EncodedRows(1, 6, b"better", False), 1)
+    state.request_flush()
+    assert sent(state) == [b"better", Control.FLUSH]
+
+
+def test_a_flush_asks_for_a_checkpoint_of_rows_that_a_writer_took_later() -> None:
+    state = flushed(b"refused for now")
+    state.batch_refused(1, 0, err.Error(code=err.CODE_OVERLOADED, action=err.ACTION_RETRY, retry_after_ms=500))
+    assert sent(state) == [Pause(0.5), b"refused for now", Control.FLUSH]
+
+
+def test_a_flush_asks_for_a_checkpoint_of_calls_that_are_sent_one_by_one_after_a_refusal() -> None:
+    state = flushed(b"one", b"other")
+    state.batch_refused(2, 0, err.Error(code=err.CODE_NULL_KEY, action=err.ACTION_FIX_CALL))
+    assert sent(state) == [b"one", b"other", Control.FLUSH]
+
+
+def test_a_checkpoint_of_rows_before_a_refused_batch_is_not_asked_for_again() -> None:
+    state = flushed(b"good")
+    state.append_rows(FORMAT, EncodedRows(1, 7, b"refused", False))
+    assert isinstance(state.next_message(), Entry)
+    state.rows_acked(Acks(1, 0, 0))
+    state.batch_refused(2, 1, err.Error(code=err.CODE_NULL_KEY, action=err.ACTION_FIX_CALL))
+    state.append_rows(FORMAT, EncodedRows(1, 6, b"better", False), 2)
+    assert sent(state) == [b"better"]
 
 
 async def test_a_refused_batch_raises_at_the_end_of_the_block_too(cluster: Cluster) -> None:

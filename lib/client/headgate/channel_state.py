@@ -218,6 +218,7 @@ class ChannelState:
             self._unsent.appendleft(last)
             self._stale_answers.appendleft(last.offset)
         self._unsent.appendleft(at_fault)
+        self._flush_sent = self._flush_sent and accepted >= self._flush_offset  # the checkpoint behind it has none of its rows
         self._stream_offset = accepted
         if error.action == wire.ACTION_RETRY:
             self._pause, self._one_by_one = max(error.retry_after_ms / 1000, _SHORTEST_PAUSE), True
