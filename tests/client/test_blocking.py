@@ -192,3 +192,58 @@ def test_a_program_that_forgets_to_close_ends_all_the_same(cluster: Cluster) -> 
         assert program.communicate() == ("done\n", "")
     assert program.returncode == 0
     assert ids(cluster) == [1]
+
+
+@pytest.mark.slow
+def test_in_a_fork_calls_say_that_the_connection_is_the_parents_and_nothing_hangs(cluster: Cluster) -> None:
+    body = """
+        import os, signal
+
+        ch = table.channel("c")
+        ch.upsert([{"id": 1}])
+        if not (child := os.fork()):
+            signal.alarm(30)
+            calls = {
+                "tables": hg.tables, "flush": ch.flush, "channel": lambda: table.channel("d"),
+                "row": lambda: ch.upsert({"id": 2}), "rows": lambda: ch.upsert([{"id": 2}, {"id": 3}]),
+                "skip": lambda: ch.skip(9), "offset": lambda: ch.offset,
+            }
+            with hg, ch:
+                for name, call in calls.items():
+                    try:
+                        call()
+                    except headgate.ClosedError as error:
+                        print(name, "parent" in error.message)
+            try:
+                headgate.connect(sys.argv[1])
+            except headgate.ClosedError as error:
+                print(error.message)
+            sys.exit(7)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+        with hg, ch:
+            ch.upsert({"id": 4})
+    """
+    with start(cluster, body) as program:
+        out, _ = program.communicate()
+    said = [f"{name} True" for name in ("tables", "flush", "channel", "row", "rows", "skip", "offset")]
+    assert out.splitlines() == [*said, "this process was forked from one that was connected, and gRPC works only there", "7"]
+    assert program.returncode == 0
+    assert ids(cluster) == [1, 4]
+
+
+@pytest.mark.slow
+def test_a_fork_connects_when_the_parent_has_closed_its_connection(cluster: Cluster) -> None:
+    body = """
+        import os, signal
+
+        hg.close()
+        if not (child := os.fork()):
+            signal.alarm(30)
+            with headgate.connect(sys.argv[1]) as again:
+                print(len(again.tables()))
+            sys.exit(0)
+        os.waitpid(child, 0)
+    """
+    with start(cluster, body) as program:
+        out, _ = program.communicate()
+    assert out == "1\n"

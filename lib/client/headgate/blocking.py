@@ -42,7 +42,10 @@ def connect(
     of it the channel asks for a checkpoint. ``front=True``: ``address`` is a proxy's, all calls go there. Needless where the
     coordinators' setting `front` names it.
 
-    Raises InvalidArgumentError (also for a profile that others may open), OSError (a file of TLS or of the token)::
+    A connection has a thread, which a fork of the process has not: what it calls there is a ClosedError, and so is connecting
+    anew while the parent was connected. Connect after the fork.
+
+    Raises InvalidArgumentError (also for a profile that others may open), OSError (a file of TLS or of the token), ClosedError::
 
         with headgate.connect("localhost:7070") as hg:
             print(hg.status())

@@ -74,6 +74,7 @@ class Channel:
     @property
     def offset(self) -> int:
         """The offset of the last buffered row. After an error in a call of many rows, resume with the rows above it."""
+        self._thread.check_is_here()
         return self._core.offset
 
     def upsert(self, rows: object, offset: int | None = None, *, timeout: float | None = None) -> Receipt:
@@ -137,6 +138,7 @@ class Channel:
                 save_for_later(refused.rows)
                 ch.skip()
         """
+        self._thread.check_is_here()
         self._shared.skip(offset)
 
     def flush(self, level: Level = "queryable", *, timeout: float | None = None) -> None:
@@ -154,11 +156,16 @@ class Channel:
         self._thread.run(self._core.wait(offset, level, timeout=timeout))
 
     def close(self, level: Level | None = "queryable", *, timeout: float | None = None) -> None:
-        """Flushes to ``level`` and closes the channel, even if the flush raises; ``close(None)`` does not flush."""
-        self._thread.run(self._core.close(level, timeout=timeout))
+        """Flushes to ``level`` and closes the channel, even if the flush raises; ``close(None)`` does not flush.
+
+        Does nothing in a process that was forked from the one with the connection, in which the channel goes on.
+        """
+        if self._thread.is_here:
+            self._thread.run(self._core.close(level, timeout=timeout))
 
     def _append(self, row_format: RowFormat, rows: object, offset: int | None, timeout: float | None) -> Receipt:
         """Converts rows on the caller's thread; waits on the event loop only when the buffer is full."""
+        self._thread.check_is_here()
         shared = self._shared
         if (single := shared.try_row(row_format, rows, offset)) is not None:
             return Receipt(self, single)

@@ -1,6 +1,7 @@
 """An event loop on a thread of its own, for callers that have none or must not block theirs."""
 
 import asyncio
+import os
 import threading
 import weakref
 from collections.abc import Callable, Coroutine
@@ -12,6 +13,9 @@ from headgate.errors import ClosedError
 
 Result = TypeVar("Result")
 Resource = TypeVar("Resource")
+_FORK = "Connect after the fork, or start processes with `spawn`, as multiprocessing.get_context can."
+_open: set[tuple[int, threading.Thread]] = set()
+"""With the process of each. Those of a parent are there in its forks, too, for good."""
 _Ready = tuple[asyncio.AbstractEventLoop, asyncio.Event, Resource]
 
 
@@ -19,18 +23,37 @@ class LoopThread(Generic[Resource]):
     """Owns one asynchronous resource, created and entered on its loop, until ``close`` or the end of the interpreter."""
 
     def __init__(self, make: Callable[[], AbstractAsyncContextManager[Resource]]) -> None:
+        self._process = os.getpid()
+        if any(process != self._process for process, _ in _open.copy()):
+            # gRPC's threads are not here either, and it does not start them again: calls would wait until their timeout.
+            raise ClosedError("this process was forked from one that was connected, and gRPC works only there", fix=_FORK)
         ready: Future[_Ready[Resource]] = Future()
         # A daemon thread lets a program end that forgot to close; the finalizer still lets the loop finish first.
         self._thread = threading.Thread(target=_run, args=(make, ready), name="headgate", daemon=True)
         self._thread.start()
         self._loop, stop, self.resource = ready.result()
-        self._end = weakref.finalize(self, _end, self._thread, self._loop, stop)
+        _open.add((self._process, self._thread))
+        self._end = weakref.finalize(self, _end, self._process, self._thread, self._loop, stop)
+
+    @property
+    def is_here(self) -> bool:
+        """Whether the thread runs in this process. A fork has a copy of everything but the thread, so that nothing is sent."""
+        return os.getpid() == self._process
+
+    def check_is_here(self) -> None:
+        """Raises ClosedError in a process that was forked from the thread's."""
+        if os.getpid() != self._process:
+            raise ClosedError("the connection belongs to the parent process", fix=_FORK)
 
     def run(self, coroutine: Coroutine[object, None, Result]) -> Result:
         """The coroutine's result; callable from any thread. Ctrl-C cancels the coroutine. Raises ClosedError."""
-        if not self._end.alive:
+        try:
+            self.check_is_here()
+            if not self._end.alive:
+                raise ClosedError("the connection is closed", fix="Connect again.")
+        except ClosedError:
             coroutine.close()
-            raise ClosedError("the connection is closed", fix="Connect again.")
+            raise
         future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         try:
             return future.result()
@@ -58,7 +81,10 @@ def _run(make: Callable[[], AbstractAsyncContextManager[Resource]], ready: "Futu
     asyncio.run(main())
 
 
-def _end(thread: threading.Thread, loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
+def _end(process: int, thread: threading.Thread, loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
+    if os.getpid() != process:
+        return  # the parent's own: a fork shares the socket by which its loop is woken
     loop.call_soon_threadsafe(stop.set)
     if thread is not threading.current_thread():
         thread.join()
+    _open.discard((process, thread))
