@@ -14,7 +14,7 @@ PYTHON = re.compile(
     r"\b[a-z_.]+\([^)]*\)(?!\w)|(?<![-.\w])[a-z_]+=(?![\w-]*://)|\b(?:open|create)_table\b|\bcommitted_offset\b|`async with`"
 )
 PROGRAMS_ONLY = (
-    "`async with`", "channel.open()",  # headgate.aio alone
+    "`async with`", "channel.open()", "headgate.aio.connect(",  # headgate.aio alone
     "columns=", "partitions=", "filter=", "mode=", "metadata_table=",  # commands build these themselves
 )  # fmt: skip
 

@@ -19,6 +19,7 @@ from headgate.credentials import Tls, look_for
 from headgate.definition import Columns, Listing, RecoverableTable, TableInfo, checked_channel_name, names_of
 from headgate.deleting import Deletable
 from headgate.encoding import Compression, Encoder
+from headgate.errors import InvalidArgumentError
 from headgate.maintenance import Maintenance
 from headgate.operating import Operated
 from headgate.reading.aio import Scan, StoredTable, open  # noqa: A004 - read as headgate.aio.open
@@ -88,12 +89,16 @@ class Headgate:
         self.tasks = asyncio.TaskGroup()
         self._runners: list[ChannelRunner] = []
         self._pace = Pace()
+        self._is_entered = False
 
     async def __aenter__(self) -> Self:
+        self.transport.check_open()
         await self.tasks.__aenter__()
+        self._is_entered = True
         return self
 
     async def __aexit__(self, *exc: object) -> None:
+        self.transport.is_closed = True  # no channel is opened while those that are open end
         for runner in self._runners:
             await runner.stop()
         await self.tasks.__aexit__(None, None, None)
@@ -164,7 +169,12 @@ class Headgate:
         return Status.from_wire(answer)
 
     async def open_channel(self, table: TableInfo, channel: str) -> ChannelRunner:
-        """Opens a channel, which ends with the connection at the latest."""
+        """Opens a channel, which ends with the connection at the latest. Raises ClosedError, InvalidArgumentError."""
+        self.transport.check_open()
+        if not self._is_entered:
+            raise InvalidArgumentError(
+                "the connection is not open", fix="Use `async with headgate.aio.connect(...)`, in which its channels run."
+            )
         shared = SharedChannel(table.name, channel, self.encoder, self.in_flight_bytes, table.uuid, self._pace)
         runner = ChannelRunner(shared, self.coordinators, self.transport, self.system)
         self._runners = [*(known for known in self._runners if not known.is_finished), runner]

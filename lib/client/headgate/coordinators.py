@@ -173,10 +173,15 @@ async def answer_of(call: Any, link: Link) -> Any:
 
 @contextlib.contextmanager
 def as_call_failures(link: Link) -> Iterator[None]:
-    """Turns gRPC's errors, and a server that is too far away, into CallFailedError."""
+    """Turns gRPC's errors, and a server that is too far away, into CallFailedError. Raises ClosedError."""
     try:
         try:
             yield
+        except asyncio.CancelledError:
+            # Of a call that its channel ends; the task goes on.
+            if (task := asyncio.current_task()) is not None and not task.cancelling():
+                link.transport.check_open()
+            raise
         except aio.AioRpcError as error:
             link.transport.answered(link.address, error.initial_metadata(), heard=False)
             said = (error.code(), error.details() or "", error.trailing_metadata())

@@ -5,7 +5,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from contextlib import AbstractAsyncContextManager
 from typing import Generic, TypeVar
 
@@ -33,7 +33,9 @@ class LoopThread(Generic[Resource]):
         self._thread.start()
         self._loop, stop, self.resource = ready.result()
         _open.add((self._process, self._thread))
-        self._end = weakref.finalize(self, _end, self._process, self._thread, self._loop, stop)
+        # Re-entrant: a signal's handler may close the connection.
+        self._gate = threading.RLock()
+        self._end = weakref.finalize(self, _end, self._process, self._gate, self._thread, self._loop, stop)
 
     @property
     def is_here(self) -> bool:
@@ -49,14 +51,17 @@ class LoopThread(Generic[Resource]):
         """The coroutine's result; callable from any thread. Ctrl-C cancels the coroutine. Raises ClosedError."""
         try:
             self.check_is_here()
-            if not self._end.alive:
-                raise ClosedError("the connection is closed", fix="Connect again.")
+            with self._gate:  # behind its end the loop would take the coroutine and never run it
+                if not self._end.alive:
+                    raise _closed()
+                future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         except ClosedError:
             coroutine.close()
             raise
-        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         try:
             return future.result()
+        except CancelledError:
+            raise _closed() from None  # nothing else ends a coroutine from outside
         except BaseException:
             future.cancel()
             raise
@@ -81,10 +86,17 @@ def _run(make: Callable[[], AbstractAsyncContextManager[Resource]], ready: "Futu
     asyncio.run(main())
 
 
-def _end(process: int, thread: threading.Thread, loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
+def _closed() -> ClosedError:
+    return ClosedError("the connection is closed", fix="Connect again.")
+
+
+def _end(
+    process: int, gate: threading.RLock, thread: threading.Thread, loop: asyncio.AbstractEventLoop, stop: asyncio.Event
+) -> None:
     if os.getpid() != process:
         return  # the parent's own: a fork shares the socket by which its loop is woken
-    loop.call_soon_threadsafe(stop.set)
+    with gate:
+        loop.call_soon_threadsafe(stop.set)
     if thread is not threading.current_thread():
         thread.join()
     _open.discard((process, thread))

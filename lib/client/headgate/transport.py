@@ -10,6 +10,7 @@ from grpc import aio
 
 from headgate.credentials import Look, Shown
 from headgate.errors import (
+    ClosedError,
     HeadgateError,
     InternalError,
     PermissionDeniedError,
@@ -87,12 +88,13 @@ class Transport:
     ``look``: what calls show now. Once it is renewed, a new connection takes the calls and streams that begin, as gRPC does not
     take other files for one that it has; those of the older one go on, and it is closed behind the last.
     ``given``: addresses that the program gave. ``front``: the one of them behind which all servers are, as they cannot be reached
-    at their own addresses; empty: they can.
+    at their own addresses; empty: they can. ``is_closed``: no call or stream may begin any more.
     """
 
     look: Look
     given: Sequence[str] = ()
     front: str = ""
+    is_closed: bool = False
     shown: Shown = field(init=False)
     _connections: dict[str, list[_Connection]] = field(default_factory=dict)
     _older: list[_Connection] = field(default_factory=list)
@@ -112,7 +114,11 @@ class Transport:
 
     @contextlib.contextmanager
     def link(self, address: str, *, streams: int = 0) -> Iterator[Link]:
-        """For one call or stream to the server at ``address``, until the context ends; ``streams``: 1 if it is one."""
+        """For one call or stream to the server at ``address``, until the context ends; ``streams``: 1 if it is one.
+
+        Raises ClosedError.
+        """
+        self.check_open()
         shown = self.renewed()
         connection = self._with_room(self._dialled(address))
         connection.links += 1
@@ -123,6 +129,11 @@ class Transport:
             connection.links -= 1
             connection.streams -= streams
             self._close_unused()
+
+    def check_open(self) -> None:
+        """Raises ClosedError."""
+        if self.is_closed:
+            raise ClosedError("the connection is closed", fix="Connect again.")
 
     def answered(self, address: str, metadata: aio.Metadata | None, *, heard: bool = True) -> str:
         """Notes what the first metadata of an answer say (``headgate_proto.handshake``); ``address``: whom the call was for.
@@ -141,6 +152,7 @@ class Transport:
 
     async def close(self) -> None:
         """Ends all calls and streams."""
+        self.is_closed = True
         connections = [*self._older, *(each for known in self._connections.values() for each in known)]
         self._older.clear()
         self._connections.clear()
