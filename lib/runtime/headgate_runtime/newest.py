@@ -19,7 +19,9 @@ class Newest:
     async def turn(self, seconds: float | None) -> AsyncIterator[None]:
         """Runs the block. Raises RpcError (CODE_OVERLOADED) when it takes longer than ``seconds``, or a newer one comes."""
         if len(self._turns) == self._places:
-            self._turns.pop(0).reschedule(asyncio.get_running_loop().time())
+            oldest = self._turns.pop(0)
+            if not oldest.expired():  # its block has yet to hear of it, and it cannot be ended twice
+                oldest.reschedule(asyncio.get_running_loop().time())
         try:
             async with asyncio.timeout(seconds) as turn:
                 self._turns.append(turn)
