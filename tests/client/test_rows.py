@@ -3,10 +3,12 @@
 import datetime
 import decimal
 import enum
+import gc
 import types
 import uuid
+import weakref
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, make_dataclass
 from typing import Annotated, Any, NamedTuple
 
 import pandas as pd
@@ -16,6 +18,7 @@ import pytest
 
 from headgate.definition import TableInfo
 from headgate.errors import FixCall, InvalidArgumentError, RowError, SchemaError
+from headgate.records import MOST_CLASSES, is_record
 from headgate.rows import RowFormat, detect_operation_type
 from headgate.schemas import schema_of
 from headgate_proto.api.v1 import ingest_pb2 as wire
@@ -264,6 +267,15 @@ def test_nothing_is_left_out_of_a_value_without_a_word(kind: pa.DataType, value:
     assert len(converted([{"x": exact}, {"x": None}], row_format)) == 2
     with pytest.raises(RowError, match="row 1, column 'x'"):
         converted([{"x": exact}, {"x": value}], row_format)
+
+
+def test_of_a_program_that_makes_a_class_for_each_query_few_classes_are_kept() -> None:
+    kept: weakref.WeakSet[type] = weakref.WeakSet()
+    for _ in range(2 * MOST_CLASSES):
+        kept.add(kind := make_dataclass("Found", ["id"]))
+        assert is_record(kind(1))
+    gc.collect()
+    assert len(kept) <= MOST_CLASSES
 
 
 def test_rows_of_mixed_kinds_are_refused() -> None:

@@ -8,6 +8,8 @@ from typing import Any, TypeGuard, cast
 
 from headgate.errors import InvalidArgumentError, RowError
 
+MOST_CLASSES = 256
+"""Of rows that are remembered: some programs make a class for each query."""
 _KINDS = "dicts, dataclasses, tuples, attrs or pydantic objects"
 
 
@@ -19,7 +21,7 @@ def field_names(kind: type) -> tuple[str, ...] | None:
     return _found_names(cast("Hashable", kind))
 
 
-@functools.cache
+@functools.lru_cache(MOST_CLASSES)
 def _found_names(kind: Any) -> tuple[str, ...] | None:
     if dataclasses.is_dataclass(kind):
         return tuple(field.name for field in dataclasses.fields(kind))

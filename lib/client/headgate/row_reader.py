@@ -21,7 +21,7 @@ import pyarrow.types as pat
 from headgate import fitting, time_fitting
 from headgate.columns import Column
 from headgate.fitting import Fit, UnfitValueError
-from headgate.records import field_names, mapping_of
+from headgate.records import MOST_CLASSES, field_names, mapping_of
 
 if TYPE_CHECKING:
     from headgate.values import Array
@@ -38,8 +38,6 @@ _LARGE = 256 * 1024
 _EXACT_INTEGERS = 2**53
 _MOST_DIGITS = 38
 """Of Arrow's decimals."""
-_MOST_CLASSES = 256
-"""Of rows whose readers are kept: some programs make a class for each query."""
 _UNCERTAIN = (KeyError, AttributeError, TypeError, ValueError, ArithmeticError)
 """What reading a row raises that lacks columns, has others, or holds values of types that the format has not."""
 _NAMES: dict[str, object] = {
@@ -198,7 +196,7 @@ class _Readers(dict[type, _Read]):
         self._reader_of = reader_of
 
     def __missing__(self, kind: type) -> _Read:
-        if len(self) == _MOST_CLASSES:
+        if len(self) == MOST_CLASSES:
             self.clear()
         self[kind] = reader = self._reader_of(kind)
         return reader
