@@ -199,6 +199,24 @@ async def test_memory_is_bounded_and_a_call_waits_for_room(cluster: Cluster) -> 
     assert ids(cluster) == list(range(taken + 500))
 
 
+async def test_a_call_behind_one_that_waits_for_room_has_its_own_timeout(cluster: Cluster) -> None:
+    cluster.knobs.hold_checkpoints = True
+    async with asyncio.timeout(30), table_of(cluster, in_flight_bytes=1000) as table:
+        channel = await table.channel("c").open()
+        await channel.upsert(rows(0, 100))
+        first = asyncio.create_task(channel.upsert(rows(100, 200)))
+        await asyncio.sleep(0)
+        with pytest.raises(headgate.NotCommittedError, match="no room for more rows after offset 100"):
+            await channel.upsert(rows(200, 300), timeout=0.05)
+        assert not first.done()
+        first.cancel()
+        with pytest.raises(headgate.NotCommittedError):
+            await channel.upsert(rows(100, 101), timeout=0.05)
+        cluster.knobs.hold_checkpoints = False
+        await cluster.stop_writer(cluster.writers[0])
+        assert (await channel.upsert(rows(100, 101))).offset == 101
+
+
 async def test_the_writer_may_allow_less(cluster: Cluster) -> None:
     cluster.knobs.max_in_flight_bytes = 2000
     cluster.knobs.hold_checkpoints = True

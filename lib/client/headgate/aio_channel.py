@@ -121,10 +121,14 @@ class Channel:
             return Receipt(self, single)
         self._calls += 1
         try:
-            async with self._order:  # conversions on threads must keep the order of the calls
+            # Conversions on threads must keep the order of the calls.
+            await shared.wait_for_turn(self._order, self.seconds(timeout))
+            try:
                 await asyncio.sleep(0)  # a program that never waits must let rows be sent
                 single = shared.try_row(row_format, rows, offset)
                 return Receipt(self, await self._append_all(row_format, rows, offset, timeout) if single is None else single)
+            finally:
+                self._order.release()
         finally:
             self._calls -= 1
 

@@ -210,6 +210,14 @@ class SharedChannel:
         except TimeoutError:
             raise self._not_in_time(timeout, offset, level) from self.refused_for_now or self.last_ending
 
+    async def wait_for_turn(self, order: asyncio.Lock, timeout: float) -> None:
+        """Acquires ``order``, which a call has while it waits for room. Raises as a wait for room, after ``timeout`` seconds."""
+        try:
+            async with asyncio.timeout(timeout):
+                await order.acquire()
+        except TimeoutError:
+            raise self._not_in_time(timeout, self.offset, None) from self.refused_for_now or self.last_ending
+
     def offset_at(self, level: Level) -> int:
         """The offset up to which rows have reached ``level``."""
         offset: int = getattr(self.state.acks, level)
