@@ -165,9 +165,9 @@ class SimulatedTable:
             if index not in dropped:
                 base = each.base.size if each.base else 0
                 logs = sum(log.size for log in each.logs)
-                sizes[each.output] = base + int(logs * self.growth)
-                self.written += sizes[each.output]
-                self.view.add_files(each.partition, {each.output: sizes[each.output]})
+                sizes[each.path] = base + int(logs * self.growth)
+                self.written += sizes[each.path]
+                self.view.add_files(each.partition, {each.output: sizes[each.path]})
                 self.files[each.path] = ((each.partition, each.file_id), True, plan.instant, completion)
                 under = self.merged[each.at(each.base.name)] if each.base else frozenset()
                 self.merged[each.path] = under | {self.files[each.at(log.name)][2] for log in each.logs}

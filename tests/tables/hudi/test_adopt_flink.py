@@ -9,7 +9,9 @@ import pyarrow as pa
 import pytest
 
 from headgate_tables import hudi
+from headgate_tables.errors import TransactionError
 from headgate_tables.face.writing import LoadTask
+from headgate_tables.hudi.services.compaction.execution import compact_slice
 from headgate_tables.opening import open_folder
 from headgate_tables.system import SystemIds
 from headgate_tables.writing import log_files
@@ -81,3 +83,33 @@ def test_a_load_puts_rows_of_one_key_into_the_partitions_that_they_belong_to(tmp
         assert not transaction.find_false(statuses)
         transaction.add(statuses)
     assert_rows(table, [*before, *new])
+
+
+def test_a_slice_that_a_compaction_drops_keeps_its_logs_though_others_of_its_id_are_compacted(tmp_path: Path) -> None:
+    table = adopted(SHARED_IDS, tmp_path)
+    while table.compact().completion:
+        pass
+    new = in_every_partition(table, "new-key")
+    table.upsert(pa.Table.from_pylist(new, table.schema))
+    while table.maintain().more:
+        pass
+    plan = table.plan_compaction(forced=True)
+    assert plan is not None
+    first, *others = plan.operations
+    assert [each.output for each in others].count(first.output) >= 1
+    context = table._context()
+    finished = [
+        compact_slice(
+            context.store, context.definition, context.layout, each, plan.instant, stage=context.stage, settings=context.settings
+        )
+        for each in others
+    ]
+    with pytest.raises(TransactionError, match="not those of its operations"):
+        table.finish_plan(plan.instant, [*finished, finished[0]], {})
+    table.finish_plan(plan.instant, finished, {first: "damaged"})
+    (stuck,) = table.stuck
+    assert stuck.key == (first.partition, first.file_id)
+    size = table.log_size_of(stuck)
+    assert size is not None
+    assert size.log_files == len(first.logs)
+    assert_rows(table, [*table.scan().to_table().to_pylist()])

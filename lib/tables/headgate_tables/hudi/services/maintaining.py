@@ -117,9 +117,7 @@ class Maintainer:
         if self._slices is None:
             return
         if completion:
-            self._slices.done(
-                plan, completion, {file.path.rpartition("/")[2]: file.size for each in finished for file in each.files}
-            )
+            self._slices.done(plan, completion, {file.path: file.size for each in finished for file in each.files})
         else:
             self._slices.cancel(plan)
 

@@ -140,13 +140,13 @@ class LiveSlices:
             self._due.pop(_key(each), None)
 
     def done(self, plan: Plan, completion: str, sizes: Mapping[str, int]) -> None:
-        """Notes a won PLAN_DONE slot. ``sizes``: bytes of new files by name; operations without a base file were dropped."""
+        """Notes a won PLAN_DONE slot. ``sizes``: bytes of new files by path; operations without a base file were dropped."""
         for each in plan.operations:
             known = self._slices[_key(each)]
-            if each.output in sizes:
+            if each.path in sizes:
                 if known.straddler:
                     self._retired.append((known.straddler, completion))
-                known.compacted(plan.instant, sizes[each.output], sizes.get(each.merged_log, 0))
+                known.compacted(plan.instant, sizes[each.path], sizes.get(each.at(each.merged_log), 0))
             else:
                 known.given_up()
             self._look_anew(_key(each), known)

@@ -108,8 +108,8 @@ def finish_plan(table: TableContext, instant: str, finished: Sequence[OperationR
         raise TransactionError(
             f"no compaction of {instant} is open", fix="It was done or cancelled before; ask for the open plans again."
         )
-    if sorted([*(each.operation.output for each in finished), *(each.output for each in dropped)]) != sorted(
-        each.output for each in plan.operations
+    if sorted([*(each.operation.path for each in finished), *(each.path for each in dropped)]) != sorted(
+        each.path for each in plan.operations
     ):
         raise TransactionError(
             f"the results of compaction {instant} are not those of its operations", fix="Name each operation once."
