@@ -1,5 +1,6 @@
 """One setting of a table: its key, how its text is read, and what it is about."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -10,12 +11,15 @@ Value: TypeAlias = str | float | bool
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """``key``: Hudi's, or ours under ``headgate.``. ``read`` turns text into the value; ``least``: the smallest sensible one."""
+    """``key``: Hudi's, or ours under ``headgate.``. ``read`` turns text into the value; ``least``: the smallest sensible one;
+    ``most``: the largest one that a float may be set to.
+    """
 
     key: str
     read: Callable[[str], Value]
     about: str
     least: float | None = None
+    most: float = math.inf
 
 
 def flag(text: str) -> bool:

@@ -247,7 +247,7 @@ SETTINGS: Mapping[str, Setting] = {
     "bloom_entries": Setting(
         "hoodie.index.bloom.num_entries", int, "keys for which a bloom filter is made; twice as many: twice the bytes", 1
     ),
-    "bloom_fpp": Setting("hoodie.index.bloom.fpp", float, "its share of false hits; smaller: more bytes and CPU", 1e-12),
+    "bloom_fpp": Setting("hoodie.index.bloom.fpp", float, "its share of false hits; smaller: more bytes and CPU", 1e-12, 0.5),
     "evolve": Setting(
         "headgate.evolve",
         choice("refuse", "add", "add-and-widen"),

@@ -1,10 +1,12 @@
 """Changes settings of a table in a CONFIG slot, so that they belong to the table and not to a process."""
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Collection, Mapping
 from typing import TypeAlias
 
 from headgate_tables.commitlog.bodies import Configured
-from headgate_tables.face.settings import TableSettings
+from headgate_tables.errors import OptionError
+from headgate_tables.face.settings import SETTINGS, TableSettings
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.services.table_context import TableContext
 
@@ -19,6 +21,7 @@ def configure(table: TableContext, changes: Mapping[str, str | None], check_ttl:
     before = table.log.state.settings
     after = {key: value for key, value in {**before, **changes}.items() if value is not None}
     settings = TableSettings.from_texts(after)
+    _check_bounds(settings, changes)
     if {"headgate.ttl", "headgate.ttl.by"} & changes.keys():
         check_ttl(settings, table.definition)
     if "hoodie.clustering.plan.strategy.sort.columns" in changes:
@@ -26,3 +29,11 @@ def configure(table: TableContext, changes: Mapping[str, str | None], check_ttl:
     if after != before:
         table.log.decide(lambda _: Configured(settings=after))
     return settings
+
+
+def _check_bounds(settings: TableSettings, changes: Collection[str]) -> None:
+    """Only of what changes: a table that has such a value already can still be read."""
+    for name, setting in SETTINGS.items():
+        value = getattr(settings, name)
+        if setting.key in changes and isinstance(value, float) and not (math.isfinite(value) and value <= setting.most):
+            raise OptionError(f"{setting.key}={value:g} is too large", fix=f"It is {setting.about}.")
