@@ -36,6 +36,7 @@ from headgate_tables.hudi.sweep import drop_revoked_stages, sweep
 from headgate_tables.hudi.timeline.active import list_instants, read_timeline
 from headgate_tables.hudi.transaction import Transaction
 from headgate_tables.hudi.versions import TableVersion
+from headgate_tables.name_lists import names_in
 from headgate_tables.storage.probe import probe
 
 
@@ -105,7 +106,7 @@ class TableOwner(TableReader, TableServices):
 
     def check_partitions(self, partitions: Collection[str]) -> None:
         """Raises OptionError for one that the table never had. ``partitions``: paths from the table's root."""
-        for each in partitions:
+        for each in names_in(partitions, "partitions"):
             if not is_partition_path(each) or self._store.size(partition_file(each)) is None:
                 raise OptionError(
                     f"{self._store.url} has no partition {each[:200]!r}",
@@ -119,8 +120,9 @@ class TableOwner(TableReader, TableServices):
         Raises OptionError for one that the table never had, TransactionError while a transaction or a compaction is open, and as
         ``transaction``.
         """
-        self.check_partitions(partitions)
-        return self._remove(partitions)
+        named = names_in(partitions, "partitions")
+        self.check_partitions(named)
+        return self._remove(named)
 
     def _remove(self, partitions: Collection[str]) -> CommitResult:
         with self.transaction() as transaction:

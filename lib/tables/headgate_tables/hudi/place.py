@@ -21,6 +21,7 @@ from headgate_tables.hudi.keys.java_hash import Int32s
 from headgate_tables.hudi.keys.partition_path import PartitionSpec, dense, partition_paths
 from headgate_tables.hudi.keys.record_key import KeySpec, read_keys
 from headgate_tables.hudi.log.deletes import check_ordering_type
+from headgate_tables.hudi.schema.values import check_values
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,12 @@ def place(table: pa.Table, deletes: pa.BooleanArray | None, definition: Definiti
     if rows.num_columns == len(definition.schema):
         return placed
     return replace(placed, rows=_widened(rows, definition.schema))
+
+
+def place_upserts(table: pa.Table, definition: Definition) -> Placed:
+    """``place`` of upserts whose values nobody has looked at. Raises SchemaError, too, for those that are none of their type."""
+    check_values(table)
+    return place(table, None, definition)
 
 
 def place_deletes(keys: pa.Table, definition: Definition, *, as_seen: bool = False) -> Placed:

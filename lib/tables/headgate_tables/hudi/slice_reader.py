@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from headgate_tables.arrow import Array, pc
-from headgate_tables.errors import UnsupportedTableError
+from headgate_tables.errors import OptionError, UnsupportedTableError
 from headgate_tables.hudi.base_file import WRITE_TOKEN
 from headgate_tables.hudi.base_reader import BaseFile, gone
 from headgate_tables.hudi.definition import Layout
@@ -107,8 +107,12 @@ class SliceReader:
 
     def _finish(self, rows: pa.Table, wanted: ScanColumns) -> pa.Table:
         for expression in (wanted.commits, wanted.filter):
-            if expression is not None:
+            if expression is None:
+                continue
+            try:
                 rows = rows.filter(expression)
+            except pa.ArrowException as error:
+                raise OptionError(f"the filter fails for some row: {error}", fix="Let it leave such rows out.") from error
         return rows.select(list(wanted.output))
 
     # --- first pass: keys and ordering of the logs ---

@@ -26,7 +26,7 @@ from headgate_tables.hudi.data_files import THREADS
 from headgate_tables.hudi.definition import Definition, avro_schema
 from headgate_tables.hudi.groups import GroupIds
 from headgate_tables.hudi.keys.bucket import bucket_of
-from headgate_tables.hudi.place import Placed, place, place_deletes
+from headgate_tables.hudi.place import Placed, place_deletes, place_upserts
 from headgate_tables.hudi.reported_files import find_false_files
 from headgate_tables.hudi.sift import sift_batch
 from headgate_tables.hudi.timeline.commit_metadata import encode_commit
@@ -87,7 +87,7 @@ class Transaction:
             del changes
 
     def _sifted_rows(self, table: pa.Table) -> tuple[list[Changes], int]:
-        return self._sifted(place(table, None, self._definition))
+        return self._sifted(place_upserts(table, self._definition))
 
     def _sifted(self, placed: Placed) -> tuple[list[Changes], int]:
         """The changes, and how many rows were dropped because another row of the same key beats them."""

@@ -14,7 +14,8 @@ import pyarrow.types as pat
 from headgate_tables.arrow import Field
 from headgate_tables.errors import SchemaError
 from headgate_tables.face.altering import Alteration, AlterResult
-from headgate_tables.hudi.schema.canonical import check_supported, map_of, stored_type
+from headgate_tables.hudi.schema.canonical import check_names, check_supported, map_of, stored_type
+from headgate_tables.name_lists import names_in
 from headgate_tables.near_names import did_you_mean
 
 _Change = Callable[[Field], Field]
@@ -31,7 +32,7 @@ def altered(schema: pa.Schema, alteration: Alteration, fixed: Collection[str]) -
         schema = _added(schema, path, stored_type(kind, path))
     for path, kind in alteration.widen.items():
         schema = _changed(schema, path, partial(_widened, stored_type(kind, path), path, fixed))
-    for path in alteration.nullable:
+    for path in names_in(alteration.nullable, "nullable"):
         schema = _changed(schema, path, partial(_relaxed, path, fixed))
     check_supported(schema)
     return schema
@@ -62,6 +63,8 @@ def _all_parts(fields: Sequence[Field], above: str) -> Iterator[tuple[str, Field
 
 def _added(schema: pa.Schema, path: str, kind: pa.DataType) -> pa.Schema:
     above, _, name = path.rpartition(".")
+    for part in path.split("."):
+        check_names([part], "")
     new = pa.field(name, kind)
     if not above:
         return pa.schema(_with(list(schema), new, path))

@@ -30,7 +30,7 @@ def check_supported(schema: pa.Schema) -> None:
     Raises UnsupportedTypeError naming the column and the type to use instead; SchemaError for a name that Avro does not
     allow, that Hudi reserves, or that differs from another in case only (Spark could not tell them apart).
     """
-    _check_names(schema.names, "")
+    check_names(schema.names, "")
     for field in schema:
         if field.name.startswith(RESERVED_PREFIX):
             raise SchemaError(
@@ -73,7 +73,7 @@ def stored_type(kind: pa.DataType, path: str) -> pa.DataType:
         return _stored_map(kind.key_type, kind.item_field, path)
     if isinstance(kind, pa.StructType) and kind.num_fields:
         fields = [kind.field(i) for i in range(kind.num_fields)]
-        _check_names([field.name for field in fields], path)
+        check_names([field.name for field in fields], path)
         return pa.struct([_stored_field(field, f"{path}.{field.name}") for field in fields])
     raise UnsupportedTypeError(f"Column {path!r} has the Arrow type {kind}, which a Hudi table cannot hold", fix=_instead(kind))
 
@@ -114,7 +114,10 @@ def map_of(value: Field) -> pa.DataType:
     return kind
 
 
-def _check_names(names: Iterable[str], path: str) -> None:
+def check_names(names: Iterable[str], path: str) -> None:
+    """``path``: of the struct whose fields they are, "" for columns. Raises SchemaError for a name that Avro does not allow, and
+    for two that differ only in case.
+    """
     seen: dict[str, str] = {}
     for name in names:
         full = f"{path}.{name}" if path else name

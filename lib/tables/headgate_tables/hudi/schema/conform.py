@@ -98,8 +98,15 @@ def _check_fields(given: pa.DataType, wanted: pa.DataType, path: str) -> None:
     """Raises SchemaError for a field of a struct that the table's has not: its values would be gone. One that is missing is null:
     a producer may have begun before the table got it (rule C7).
     """
+    if isinstance(given, pa.BaseExtensionType):
+        given = given.storage_type
+    if isinstance(given, pa.DictionaryType):
+        given = given.value_type
     if isinstance(given, pa.StructType) and isinstance(wanted, pa.StructType):
         known = [field.name for field in wanted]
+        for name, count in Counter(field.name for field in given).items():
+            if count > 1:
+                raise SchemaError(f"{path} has the field {name!r} {count} times", fix="Rename or drop the others.")
         for field in given:
             if field.name not in known:
                 near = did_you_mean(field.name, known)

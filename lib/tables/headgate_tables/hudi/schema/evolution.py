@@ -11,7 +11,7 @@ from headgate_tables.arrow import Field
 from headgate_tables.errors import SchemaError
 from headgate_tables.face.altering import Alteration
 from headgate_tables.hudi.schema.altered import holds_all, parts_of
-from headgate_tables.hudi.schema.canonical import stored_type
+from headgate_tables.hudi.schema.canonical import check_names, stored_type
 
 ADD, ADD_AND_WIDEN = "add", "add-and-widen"
 """Values of the setting ``headgate.evolve``; any other refuses every change."""
@@ -59,6 +59,7 @@ def _changes(there: Mapping[str, Field], brought: Sequence[Field], above: str) -
         if field.name in there:
             yield from _change(there[field.name].type, kind, path)
         else:
+            check_names([field.name], above)
             yield _Change(path, kind, None)
 
 

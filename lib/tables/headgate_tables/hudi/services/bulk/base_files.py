@@ -17,7 +17,7 @@ from headgate_tables.hudi.data_files import layout_of
 from headgate_tables.hudi.definition import Definition, avro_schema
 from headgate_tables.hudi.log.names import base_name
 from headgate_tables.hudi.log.reader import PARQUET_ERRORS
-from headgate_tables.hudi.place import Placed, place
+from headgate_tables.hudi.place import Placed, place_upserts
 from headgate_tables.hudi.schema.meta_columns import FILE_NAME, attach_meta, sequence_numbers, with_meta
 from headgate_tables.hudi.services.bulk.task_files import TaskFile, TaskFiles, slices_in
 from headgate_tables.hudi.services.compaction.base_writer import BaseFileWriter
@@ -49,7 +49,7 @@ class BulkFiles(TaskFiles):
         self._avro = avro_schema(definition, meta_columns=True)
 
     def _place(self, rows: pa.Table) -> Placed:
-        return place(rows, None, self._definition)
+        return place_upserts(rows, self._definition)
 
     def _new_file(self, changes: Changes, first: int) -> TaskFile:
         file_id = self._file_id(changes.partition, changes.bucket)

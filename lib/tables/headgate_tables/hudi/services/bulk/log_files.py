@@ -16,7 +16,7 @@ from headgate_tables.hudi.definition import Definition, avro_schema
 from headgate_tables.hudi.log.names import log_name
 from headgate_tables.hudi.log.reader import DeleteBlock, RowsBlock, read_log_file
 from headgate_tables.hudi.log.writer import Deleted, encode_log_file
-from headgate_tables.hudi.place import Placed, place, place_deletes
+from headgate_tables.hudi.place import Placed, place_deletes, place_upserts
 from headgate_tables.hudi.schema.meta_columns import RECORD_KEY, attach_meta, sequence_numbers
 from headgate_tables.hudi.services.bulk.task_files import TaskFile, TaskFiles, made_of, one_chunk, slices_in
 from headgate_tables.storage.store import SpooledBytes, Store
@@ -35,7 +35,7 @@ class LogFiles(TaskFiles):
         self._avro = avro_schema(definition, meta_columns=True)
 
     def _place(self, rows: pa.Table) -> Placed:
-        return place_deletes(rows, self._definition) if self._deletes else place(rows, None, self._definition)
+        return place_deletes(rows, self._definition) if self._deletes else place_upserts(rows, self._definition)
 
     def _new_file(self, changes: Changes, first: int) -> TaskFile:
         file_id = self._definition.file_id(changes.partition, changes.bucket)
