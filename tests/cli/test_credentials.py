@@ -14,7 +14,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
 from headgate_cli.credentials.authority import SERVICES, Issued, is_good, is_host
-from headgate_cli.credentials.renewal import PRINCIPAL, Part, Wanted, renewed, with_token
+from headgate_cli.credentials.renewal import PRINCIPAL, Part, Wanted, renewed
 from headgate_cli.exits import ExitCode
 from headgate_cli.main import run
 from headgate_runtime.access.file import read_access_file
@@ -152,9 +152,9 @@ def test_a_token_that_is_gone_is_replaced_when_asked_and_the_old_one_counts_for_
     assert "[groups]" in later["access/access.toml"]
 
 
-def test_an_access_file_without_tokens_gets_one_that_counts() -> None:
-    text = with_token('[[roles]]\nprincipals = ["operator"]\nmay = ["admin"]\ntables = ["*"]\n\n[end]\n', digest_of("t"), NOW)
-    assert [each.digest for each in read_access_file(text).tokens] == [digest_of("t")]
+def test_a_line_that_somebody_took_out_of_the_access_file_stays_out(made: dict[str, str]) -> None:
+    ours = f'[tokens]\n"{digest_of("another")}" = {{ principal = "ann" }}\n'
+    assert renewed(made | {"access/access.toml": ours}, replace(WANTED, replaces_token=True), NOW, IDS) == {}
 
 
 def test_only_the_parts_that_are_wanted_are_made() -> None:

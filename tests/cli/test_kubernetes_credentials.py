@@ -78,6 +78,19 @@ def test_a_client_s_secret_that_was_deleted_gets_another_token(cluster: Kubernet
     assert b"expires = " in cluster.content("rows-access")["access.toml"]
 
 
+def test_an_access_file_that_takes_no_further_token_stays_and_says_why(
+    cluster: KubernetesApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(ARGUMENTS)
+    ours = base64.b64encode(f'tokens = {{ "sha256:{64 * "0"}" = {{ principal = "ann" }} }}\n'.encode()).decode()
+    cluster.secrets["rows-access"]["data"]["access.toml"] = ours
+    cluster.applied.clear()
+    assert (run(ARGUMENTS), cluster.applied) == (ExitCode.OK, []), "the token is there, so its line was taken out"
+    del cluster.secrets["rows-client"]
+    assert (run(ARGUMENTS), cluster.applied) == (ExitCode.OPERATOR, [])
+    assert "the access file takes no further token" in capsys.readouterr().err
+
+
 def test_a_role_that_leaves_a_secret_out_is_named(cluster: KubernetesApi, capsys: pytest.CaptureFixture[str]) -> None:
     cluster.forbidden.add("rows-access")
     assert run(ARGUMENTS) == ExitCode.OPERATOR

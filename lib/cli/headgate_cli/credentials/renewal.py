@@ -14,15 +14,15 @@ An authority is renewed without a gap: all trust its successor for a day before 
 processes at once.
 """
 
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 from urllib.parse import quote
 
 from headgate_cli.credentials.authority import SERVICES, Authority, Issued, is_good
+from headgate_cli.credentials.further_token import with_token
 from headgate_cli.credentials.one_principal import access_of_one
 from headgate_cli.credentials.redis_user import USER, coordinators_user, password_digest
 from headgate_runtime.access.tokens import digest_of, new_token
@@ -151,29 +151,16 @@ def _found_authority(found: Mapping[str, str], path: str) -> Authority | None:
 
 
 def _access(found: Mapping[str, str], wanted: Wanted, now: datetime, ids: Ids) -> dict[str, str]:
+    """A line is added to an access file for a new token alone: of one that is there, somebody may have taken the line out."""
     if not wanted.has(Part.ACCESS):
         return {}
     text, token = found.get("access/access.toml"), found.get("client/token", "").strip()
-    if text is not None and not wanted.replaces_token:
+    if text is not None and (token or not wanted.replaces_token):
         return {}
     token = token or new_token(ids)
     digest = digest_of(token)
-    if text is None:
-        text = access_of_one(PRINCIPAL, digest)
-    elif digest not in text:
-        text = with_token(text, digest, now)
+    text = access_of_one(PRINCIPAL, digest) if text is None else with_token(text, digest, PRINCIPAL, now + _OVERLAP)
     return {"client/token": token + "\n", "access/access.toml": text}
-
-
-_OWN_LINE: Final = re.compile(rf'("sha256:[0-9a-f]{{64}}" = {{ principal = "{PRINCIPAL}") }}')
-
-
-def with_token(text: str, digest: str, now: datetime) -> str:
-    """The access file with a line for a further token. Lines for earlier ones that have no end get one, a day from now."""
-    end = (now + _OVERLAP).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    line = f'[tokens]\n"{digest}" = {{ principal = "{PRINCIPAL}" }}\n'
-    before, table, after = _OWN_LINE.sub(rf"\1, expires = {end} }}", text).partition("[tokens]\n")
-    return before + line + after if table else line + text
 
 
 def _redis(found: Mapping[str, str], wanted: Wanted, ids: Ids) -> dict[str, str]:
