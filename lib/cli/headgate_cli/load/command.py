@@ -112,7 +112,7 @@ def _check_options(options: LoadOptions) -> None:
 def _check_files(files: Sequence[Path], options: LoadOptions, reading: ReadOptions) -> None:
     if reading.reject_file and len(files) > 1:
         raise click.UsageError("--on-error reject:FILE goes with a single file")
-    typed = any((options["kind"] or format_of(path)) not in TEXT_FORMATS for path in files)
+    typed = any(format_of(path, options["kind"]) not in TEXT_FORMATS for path in files)
     if reading.reject_file and typed and Path(reading.reject_file).suffix != ".parquet":
         raise click.UsageError("--on-error reject:FILE: rows of Parquet, Avro, ORC and Arrow go into a FILE.parquet")
     if options["channel"] and len(files) > 1:
@@ -126,7 +126,7 @@ def _create(
         return
     schema = schema_of_files(files, options["kind"], reading)
     for path in files:  # a load whose first rows cannot be read leaves no table
-        next(open_source(path, options["kind"] or format_of(path), schema, reading).pieces(0), None)
+        next(open_source(path, format_of(path, options["kind"]), schema, reading).pieces(0), None)
     if options["operation_column"] in schema.names:
         schema = schema.remove(schema.get_field_index(options["operation_column"]))
     made = create_table(

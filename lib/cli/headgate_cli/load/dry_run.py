@@ -48,7 +48,7 @@ class DryRun:
         self.output.print_text(self._would(name, exists=exists))
 
     def _open(self, path: Path, types: pa.Schema) -> Source:
-        return open_source(path, self.options["kind"] or format_of(path), types, self.reading)
+        return open_source(path, format_of(path, self.options["kind"]), types, self.reading)
 
     def _check(self, table: headgate.TableInfo, source: Source) -> None:
         """Raises CommandError when the columns are such that the load would refuse every row, and says which ones lack."""

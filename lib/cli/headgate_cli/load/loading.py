@@ -146,4 +146,4 @@ class Loading:
         return self.identities[known]
 
     def _kind(self, path: Path) -> str:
-        return self.options["kind"] or format_of(path)
+        return format_of(path, self.options["kind"])

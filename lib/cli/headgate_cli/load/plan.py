@@ -22,7 +22,7 @@ def schema_of_files(files: Sequence[Path], kind: str | None, reading: ReadOption
     found: dict[str, pa.DataType] = {}
     nullable: dict[str, bool] = {}
     for at, path in enumerate(files):
-        schema = open_source(path, kind or format_of(path), None, reading).schema
+        schema = open_source(path, format_of(path, kind), None, reading).schema
         if at and set(schema.names) != set(found):
             odd = sorted(set(schema.names) ^ set(found))
             raise refused(

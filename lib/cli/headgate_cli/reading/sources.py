@@ -41,8 +41,10 @@ _BY_SUFFIX = {
 _AS_IT_IS = ReadOptions()
 
 
-def format_of(path: Path) -> str:
-    """The format that the file's suffix names. Raises CommandError for an unknown suffix."""
+def format_of(path: Path, given: str | None = None) -> str:
+    """The format that is given; without one, that of the file's suffix. Raises CommandError for an unknown suffix."""
+    if given:
+        return given
     found = _BY_SUFFIX.get(without_suffix(path).suffix.lower())
     if found is None:
         known = ", ".join(_BY_SUFFIX)

@@ -54,7 +54,7 @@ def schema_of_file(path: Path) -> pa.Schema:
 
 def schema_like(path: Path, kind: str | None = None, reading: ReadOptions | None = None) -> pa.Schema:
     """The schema of a data file for ``--like``; that of text formats is inferred. ``kind``: the file's format."""
-    schema = open_source(path, kind or format_of(path), None, reading or ReadOptions()).schema
+    schema = open_source(path, format_of(path, kind), None, reading or ReadOptions()).schema
     return pa.schema([pa.field(field.name, _made(field.type), field.nullable) for field in schema])
 
 
