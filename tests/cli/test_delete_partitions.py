@@ -55,6 +55,22 @@ def test_an_answer_other_than_yes_changes_nothing(
     assert left(url) == ["a", "b", "c", "d"]
 
 
+def test_a_yes_from_a_pipe_counts(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+    assert run(["table", "delete-partitions", url, "1"]) == ExitCode.OK
+    assert left(url) == ["c"]
+
+
+@pytest.mark.parametrize(("command", "partitions"), [("truncate", []), ("delete-partitions", ["1"])])
+def test_where_nobody_answers_nothing_is_removed_and_yes_is_what_helps(
+    command: str, partitions: list[str], url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    assert run(["table", command, url, *partitions]) == ExitCode.USAGE
+    assert capsys.readouterr().err.endswith("headgate: nobody answered\n  Add --yes.\n")
+    assert left(url) == ["a", "b", "c", "d"]
+
+
 def test_a_table_is_truncated_when_somebody_says_yes(headgate: Any, url: str) -> None:
     assert headgate("table", "truncate", url, "--plan-only") == (ExitCode.OK, [{"partitions": [], "rows": 4}], {})
     code, _, error = headgate("table", "truncate", url)

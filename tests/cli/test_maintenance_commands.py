@@ -115,14 +115,17 @@ def test_a_table_goes_back_to_a_savepoint_when_somebody_says_yes(headgate: Any, 
     assert (code, error["kind"]) == (ExitCode.FIX_CALL, "OptionError")
 
 
+@pytest.mark.parametrize(("answer", "code"), [("n\n", ExitCode.INTERRUPTED), ("", ExitCode.USAGE)], ids=["no", "nobody"])
 def test_who_does_not_say_yes_changes_nothing(
-    table: hudi.Table, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    answer: str, code: ExitCode, table: hudi.Table, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     instant = table.savepoint()
     undone = table.upsert(rows(("a", 9, "a9"))).instant
-    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
-    assert run(["restore", table.url, instant]) == ExitCode.INTERRUPTED
-    assert undone in capsys.readouterr().err
+    monkeypatch.setattr("sys.stdin", io.StringIO(answer))
+    assert run(["restore", table.url, instant]) == code
+    said = capsys.readouterr().err
+    assert undone in said
+    assert ("Add --yes." in said) == (code == ExitCode.USAGE)
     assert notes(hudi.open_table(table.url))["a"] == "a9"
 
 

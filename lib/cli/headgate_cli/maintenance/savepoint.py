@@ -9,8 +9,7 @@ from google.protobuf.message import Message
 
 from headgate.maintenance import Maintenance
 from headgate_cli.cluster import Access
-from headgate_cli.exits import ExitCode
-from headgate_cli.failures import CommandError
+from headgate_cli.confirming import confirm
 from headgate_cli.maintenance.target import call_owner, fields_of, is_address, open_address, table_command
 from headgate_cli.output import Output
 
@@ -124,7 +123,7 @@ def restore(
         output.print_text(f"Would be undone: {_commits(planned)}.")
         return
     if not yes:
-        _confirm(output, f"Take {table_name} back to {instant}? This undoes later commits for good: {_commits(planned)}.")
+        confirm(output, f"Take {table_name} back to {instant}? This undoes later commits for good: {_commits(planned)}.")
     record = _restore(table_name, instant, access, storage)
     output.print_json(record)
     output.print_text(f"{table_name} is as it was at {instant}. Undone: {_commits(record)}.", fg="green")
@@ -143,9 +142,3 @@ def _restore(
 def _commits(record: dict[str, Any]) -> str:
     undone = record["undone"]
     return f"{', '.join(undone) or 'nothing'} ({record['files']:,} files)" if len(undone) < 5 else f"{len(undone):,} commits"
-
-
-def _confirm(output: Output, question: str) -> None:
-    if output.json:
-        raise CommandError("with --json, restore cannot ask for confirmation", fix="Add --yes.", code=ExitCode.USAGE)
-    click.confirm(question, abort=True, err=True)

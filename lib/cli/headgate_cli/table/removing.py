@@ -4,11 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import click
-
 from headgate_cli.cluster import Access
-from headgate_cli.exits import ExitCode
-from headgate_cli.failures import CommandError
+from headgate_cli.confirming import confirm
 from headgate_cli.maintenance.target import call_owner, is_address
 from headgate_cli.output import Output
 from headgate_cli.table.location import locate_table, open_unowned
@@ -61,7 +58,7 @@ class Removal:
             return None
         if not yes:
             places = f" ({', '.join(self.partitions)})" if self.partitions else ""
-            _confirm(self.output, f"Remove {rows:,} rows of {self.table_name}{places}?")
+            confirm(self.output, f"Remove {rows:,} rows of {self.table_name}{places}?")
         return rows
 
     def _show(self, rows: int, done: Removed) -> None:
@@ -76,10 +73,3 @@ def _count(table: Table, partitions: Sequence[str]) -> int:
     """Rows now: merged, of the key columns alone."""
     columns = list(table.definition.record_key) if table.definition else None
     return sum(batch.num_rows for batch in table.scan(columns, partitions or None).to_reader())
-
-
-def _confirm(output: Output, question: str) -> None:
-    if output.json:
-        message = f"with --json, nobody is asked: {question}"
-        raise CommandError(message, fix="Add --yes.", code=ExitCode.USAGE)
-    click.confirm(question, abort=True, err=True)
