@@ -16,6 +16,7 @@ import pytest
 
 from headgate_cli.exits import ExitCode
 from headgate_cli.main import run
+from headgate_cli.table.export import csv_lines
 from headgate_tables import hudi
 from support.readers import read_by_hudi_rs, without_meta
 from support.same_rows import assert_same_rows
@@ -109,6 +110,12 @@ def test_what_text_has_no_form_for_is_json_and_hexadecimal(table: str, capfdbina
     ]
 
 
+def test_every_kind_of_bytes_is_hexadecimal_in_csv() -> None:
+    kinds = [pa.binary(), pa.large_binary(), pa.binary_view(), pa.binary(2)]
+    columns = [pa.array([b"\x00\xff", None], kind) for kind in kinds]
+    assert csv_lines(pa.record_batch(columns, list("abcd"))) == b'"00ff","00ff","00ff","00ff"\n,,,\n'
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["parquet", "arrow"])
 def test_stdout_takes_binary_forms(kind: str, table: str) -> None:
@@ -139,6 +146,16 @@ def test_a_reader_that_has_enough_is_no_error(how: list[str], tmp_path: Path) ->
         assert program.stderr is not None
         assert program.stderr.read() == b""
         assert program.wait() == ExitCode.OK
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "how", [["--format", "csv"], ["--format", "arrow"], ["--json"], []], ids=["csv", "arrow", "json", "table"]
+)
+def test_a_stdout_that_the_caller_has_closed_is_no_error(how: list[str], table: str) -> None:
+    closed = ['exec "$@" >&-', "sh", sys.executable, "-m", "headgate_cli", "table", "scan", table, *how]
+    done = subprocess.run(["sh", "-c", *closed], stderr=subprocess.PIPE)
+    assert (done.returncode, done.stderr) == (ExitCode.OK, b"")
 
 
 def test_all_rows_are_exported_unless_a_limit_is_given(table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,7 +1,9 @@
 """The command ``headgate``. A subcommand is imported when it is called, so that each starts fast."""
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
 import click
@@ -108,6 +110,16 @@ def run(arguments: Sequence[str]) -> int:
 
 def main() -> None:
     """The entry point of the installed command."""
+    _open_closed_streams()
     if not {*_ON_SPARK} & {*sys.argv[1:2]}:
         run_without_pandas()
     sys.exit(run(sys.argv[1:]))
+
+
+def _open_closed_streams() -> None:
+    """A caller may have closed some (``>&-``): nothing is read then, and nobody sees what is written. Before anything else is
+    opened, which would get the number of a closed stream.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - until the process ends

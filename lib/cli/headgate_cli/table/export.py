@@ -12,7 +12,7 @@ import pyarrow as pa
 from headgate_cli.exits import ExitCode
 from headgate_cli.failures import CommandError
 from headgate_cli.output import as_text
-from headgate_cli.table.json_lines import json_lines
+from headgate_cli.table.json_lines import is_binary, json_lines
 
 Format = Literal["csv", "json", "parquet", "arrow"]
 _SUFFIXES: dict[str, Format] = {
@@ -104,7 +104,7 @@ def _csv(rows: pa.Table, *, header: bool) -> bytes:
     import pyarrow.csv as pa_csv
 
     for position, field in enumerate(rows.schema):
-        if pa.types.is_nested(field.type) or pa.types.is_binary(field.type):
+        if pa.types.is_nested(field.type) or is_binary(field.type):
             texts = [_nested(value) for value in rows.column(position).to_pylist()]
             rows = rows.set_column(position, field.name, pa.array(texts, pa.string()))
     text = io.BytesIO()

@@ -76,14 +76,15 @@ def _unquoted(column: Array) -> Array:
         made = _short_fractions(pc.cast(column, _TEXT), kind.unit)
     elif pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         made = _escaped(pc.cast(column, _TEXT))
-    elif _is_binary(kind):
+    elif is_binary(kind):
         made = _where_valid(_hexadecimal(pc.cast(column, pa.large_binary())), column)
     else:
         made = pc.cast(column, _TEXT)
     return made
 
 
-def _is_binary(kind: pa.DataType) -> bool:
+def is_binary(kind: pa.DataType) -> bool:
+    """Of any of Arrow's kinds of bytes."""
     some = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view, pa.types.is_fixed_size_binary)
     return any(is_it(kind) for is_it in some)
 
