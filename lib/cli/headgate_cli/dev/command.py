@@ -7,7 +7,7 @@ import re
 import signal
 import socket
 from pathlib import Path
-from typing import Final, TypedDict, Unpack
+from typing import TypedDict, Unpack
 from urllib.parse import unquote
 
 import click
@@ -16,18 +16,15 @@ from headgate.profiles import state_folder
 from headgate_cli.dev.credentials import credentials_in, published
 from headgate_cli.dev.forking import ForkingStarter
 from headgate_cli.dev.others import Running, alone, port_taken
+from headgate_cli.dev.printing import DEFAULT_PORT, EventPrinter
 from headgate_cli.dev.private import PrivateFolder
 from headgate_cli.dev.processes import SERVICE_MODULES, Cluster, redis_process, service_processes
 from headgate_cli.dev.redis import find_redis, prepare_redis
-from headgate_cli.dev.supervisor import EventFields, Supervisor, exit_text
+from headgate_cli.dev.supervisor import Supervisor
 from headgate_cli.output import Output, json_option
 from headgate_tables.system import System
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
-
-
-DEFAULT_PORT: Final = 7070
-"""To which commands and programs connect without an address."""
 
 
 class ClusterOptions(TypedDict):
@@ -98,12 +95,12 @@ def _run_logged(
     folder = None if verbose else logs or _log_folder(cluster.store)
     if folder:
         folder.mkdir(parents=True, exist_ok=True)
-    printer = _EventPrinter(output, cluster, folder)
+    printer = EventPrinter(output, cluster, folder)
     supervisor = Supervisor(printer.event, starter, folder, grace)
     asyncio.run(_run(supervisor, cluster, printer))
 
 
-async def _run(supervisor: Supervisor, cluster: Cluster, printer: "_EventPrinter") -> None:
+async def _run(supervisor: Supervisor, cluster: Cluster, printer: EventPrinter) -> None:
     stop = asyncio.Event()
 
     def on_signal() -> None:
@@ -150,48 +147,3 @@ def _check_free(first: int, number: int, state: Path) -> None:
 def _log_folder(store: str) -> Path:
     root = Path(unquote(store.removeprefix("file://"))) if store.startswith("file:") else Path("headgate-dev")
     return root / ".headgate" / "dev"
-
-
-class _EventPrinter:
-    """Prints the supervisor's events."""
-
-    def __init__(self, output: Output, cluster: Cluster, logs: Path | None) -> None:
-        self._output = output
-        self._cluster = cluster
-        self._logs = logs
-        self._died: set[str] = set()
-
-    def event(self, name: str, fields: EventFields) -> None:
-        self._output.print_json({"event": name, **fields})
-        process = f"{fields.get('name')} (pid {fields.get('pid')})"
-        if name == "died":
-            self._died.add(fields["name"])
-            text = f"{process} died: {exit_text(fields['exit'])}. Restart in {fields['restart_in_s']:g} s."
-            self._output.print_text(text, fg="yellow")
-        elif name == "serving" and fields["name"] in self._died:
-            self._output.print_text(f"{process} serves again.", fg="green")
-        elif name == "stopping":
-            self._output.print_text("Stopping: writers commit their rows, then the rest stops. Ctrl-C again kills all.")
-        elif name == "killed":
-            self._output.print_text(f"{process} did not stop within {fields['after_s']:g} s and was killed.", fg="yellow")
-
-    def _exported(self, connect: str) -> str:
-        """Commands find the default port without it."""
-        return "" if self._cluster.port == DEFAULT_PORT else f"  first   export HEADGATE_CONNECT={connect}\n"
-
-    def ready(self) -> None:
-        cluster = self._cluster
-        connect, credentials = f"localhost:{cluster.port}", cluster.credentials
-        self._output.print_json({"event": "ready", "connect": connect, "store": cluster.store, "logs": str(self._logs or "")})
-        with contextlib.suppress(BrokenPipeError):
-            self._output.print_text(f"Headgate is ready at {connect}", fg="green", bold=True)
-            self._output.print_text(
-                f"  tables  {cluster.store}\n  logs    {self._logs or 'here'}\n"
-                f"  access  this user's programs find it by themselves; others need --token-file {credentials.token_file} "
-                f"--tls-ca {credentials.certificates.authority}\n\n"
-                f'  Python  import headgate; hg = headgate.connect("{connect}")\n'
-                f"{self._exported(connect)}"
-                f"  shell   headgate load FILE.parquet --table NAME --create --key id\n"
-                f"          headgate status --watch\n\n"
-                "Ctrl-C stops the cluster; the tables stay."
-            )
