@@ -83,8 +83,8 @@ def test_who_may_not_list_channels_is_told_so(capsys: pytest.CaptureFixture[str]
 @pytest.mark.parametrize(
     ("fields", "what", "help_"),
     [
-        ({"writers": []}, "the cluster takes no rows", "headgate writer --coordinators c:7070"),
-        ({"compactors": []}, "reads get slower", "headgate compactor --coordinators c:7070"),
+        ({"writers": []}, "the cluster takes no rows", "headgate writer --coordinator c:7070"),
+        ({"compactors": []}, "reads get slower", "headgate compactor --coordinator c:7070"),
         ({"redis_reachable": False}, "Redis does not answer", "Start Redis"),
         (
             {"coordinators": [{"name": "one", "address": "c:7070", "answers": False}]},

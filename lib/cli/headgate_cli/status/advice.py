@@ -35,9 +35,9 @@ def _about_processes(found: Found) -> list[str]:
     silent = [each for each in found["coordinators"] if not each["answers"]]
     said += [f"coordinator {each['name']} at {each['address']} {_SILENT}" for each in silent]
     if not [writer for writer in found["writers"] if not writer["leaving"]]:
-        said.append(f"no writers: the cluster takes no rows. Start one: headgate writer --coordinators {coordinators}")
+        said.append(f"no writers: the cluster takes no rows. Start one: `headgate writer --coordinator {coordinators}`")
     if not found["compactors"]:
-        said.append(f"{_NO_COMPACTORS} Start one: headgate compactor --coordinators {coordinators}")
+        said.append(f"{_NO_COMPACTORS} Start one: `headgate compactor --coordinator {coordinators}`")
     return said
 
 
