@@ -19,6 +19,10 @@ _UNOWNED: Final = (
     "no coordinator owns it just now, so it takes no rows. One takes it by itself within seconds; if this stays, look into the "
     "coordinators' logs."
 )
+_NOT_TOLD: Final = (
+    "did not tell of it, so it may take no rows. If that coordinator is gone, another one takes it by itself within seconds; if "
+    "this stays, look into the coordinators' logs."
+)
 _LONG_WAIT: Final = "Unless checkpoint_interval is that long, something holds the checkpoint up:"
 
 
@@ -46,6 +50,8 @@ def _about_table(table: Found) -> list[str]:
         return []  # they say it better
     if table["state"] == "unowned":
         return [f"{table['name']}: {_UNOWNED}"]
+    if table["state"] == "elsewhere":
+        return [f"{table['name']}: its owner {table['owner']} {_NOT_TOLD}"]
     if (waiting := table["waiting_seconds"]) > _LONG_WAIT_S:
         owner = table["owner"] or "its owner"
         return [f"{table['name']}: rows wait for {waiting:.0f} s. {_LONG_WAIT} look into the log of {owner}."]

@@ -5,33 +5,31 @@ from dataclasses import asdict
 import headgate
 from headgate.maintenance import Maintenance
 from headgate.status import TableStatus
-from headgate_cli.cluster import Access
-from headgate_cli.exits import ExitCode
-from headgate_cli.failures import CommandError
+from headgate_cli.cluster import Access, naming_near_tables
 from headgate_cli.maintenance.target import call_owner, fields_of
 from headgate_cli.status.figures import Found
-from headgate_tables.near_names import did_you_mean
 
 
 def gather(access: Access, table: str | None = None) -> Found:
     """The state of the whole cluster, from every coordinator that is alive; ``table``: of this table alone, with its channels.
 
-    Raises HeadgateError when none answers; CommandError for a table that there is not.
+    Raises HeadgateError when none answers, and for a table that the caller may not see; CommandError for one that there is not.
     """
     with access.connect() as cluster:
         found = _gather(cluster)
-    return found if table is None else _of_table(access, found, table)
-
-
-def _of_table(access: Access, found: Found, name: str) -> Found:
-    tables = [each for each in found["tables"] if each["name"] == name]
-    if not tables:
-        near = did_you_mean(name, [each["name"] for each in found["tables"]])
-        message = f"the cluster has no table {name!r} that you may see"
-        fix = f"{near}`headgate table list` shows all tables."
-        raise CommandError(message, fix=fix, code=ExitCode.FIX_CALL, kind="TableNotFoundError")
-    channels = _channels(access, name) if tables[0]["state"] == "owned" else None
+        if table is None:
+            return found
+        tables = [each for each in found["tables"] if each["name"] == table] or [_of_no_owner(access, cluster, table)]
+    channels = _channels(access, table) if tables[0]["state"] == "owned" else None
     return {**found, "tables": [{**tables[0], "channel_list": channels}]}
+
+
+def _of_no_owner(access: Access, cluster: headgate.Headgate, name: str) -> Found:
+    """A table that no coordinator lists: coordinators list what they own, and one that dies leaves its tables to others."""
+    with naming_near_tables(access, name):
+        cluster.table(name)
+    answer = cluster.status(name)
+    return _table(answer.tables[0], answer)
 
 
 def _channels(access: Access, table: str) -> list[Found] | None:
