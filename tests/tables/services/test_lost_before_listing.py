@@ -17,7 +17,7 @@ from headgate_tables.hudi.services.stuck import FIRST_REST_MS
 from headgate_tables.storage.local import LocalStore
 from headgate_tables.storage.store import FolderListing
 from headgate_tables.system import SystemIds
-from support import overwriting
+from support import minor, overwriting
 from support.counting import counted
 from support.handles import open_on
 from support.oracle import Oracle, Row
@@ -294,6 +294,27 @@ def test_w6_a_listing_from_before_a_restore_does_not_hide_a_lost_file_of_the_sli
     store.listing_may_go_on.set()
     assert not listing.result()[1], "it lies under a base file"
     scene.table.restore(saved)
+    plan = scene.maintained()
+    assert plan is not None
+    assert lost.name in {log.name for each in plan.operations for log in each.logs}
+
+
+def test_w6_a_late_output_of_a_plan_that_is_completed_while_a_thread_lists_hides_no_lost_file(scene: Scene) -> None:
+    lost, _ = scene.lose()
+    planned = scene.table.plan_compaction(forced=True)
+    assert planned is not None
+    scene.fold()
+    scene.table.close()
+    store = HeldStore(str(scene.folder), SystemIds())
+    scene.table = open_on(store, system(scene.clock))
+    scene.table.configure(SETTINGS)
+    scene.table.maintain()
+    late, other = sorted(planned.operations, key=lambda each: each.partition)
+    done = minor.run(scene.table, Plan(planned.instant, (other,)))
+    scene.table.finish_plan(planned.instant, done, {late: "its log is gone"})
+    (scene.folder / late.path).write_bytes(scene.file("base").read_bytes())
+    store.listing_may_go_on.set()
+    scene.clock.now += FIRST_REST_MS
     plan = scene.maintained()
     assert plan is not None
     assert lost.name in {log.name for each in plan.operations for log in each.logs}

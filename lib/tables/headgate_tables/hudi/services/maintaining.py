@@ -30,6 +30,7 @@ class Maintainer:
 
     def __init__(self) -> None:
         self._listing: Future[tuple[FileSystemView, list[CommittedFile]]] | None = None
+        self._uncounted: list[str] = []
         self._slices: LiveSlices | None = None
         self._replacing: list[str] = []
         self._planned_ago, self._planned_ms = BUNCH, 0
@@ -168,13 +169,20 @@ class Maintainer:
         )
 
     def _list(self, table: TableContext) -> None:
-        """Begins the listing for a view, or takes its result in when it has ended."""
+        """Begins the listing for a view, or takes its result in when it has ended.
+
+        A plan that ends meanwhile may leave names that do not count. The listing may have counted one, and so have taken a slice
+        that lost a file for an older one (rule W6): it begins again.
+        """
         self._slices = None
         if self._listing is None:
             table.snapshots.begin_listing()
             thread = ThreadPoolExecutor(1, thread_name_prefix="headgate-list")
-            self._listing = thread.submit(list_unlisted, table.store, table.layout.history_folder, table.uncounted)
+            self._uncounted = table.uncounted
+            self._listing = thread.submit(list_unlisted, table.store, table.layout.history_folder, self._uncounted)
             thread.shutdown(wait=False)
         if self._listing.done():
-            listing, self._listing, self._at_most = self._listing, None, None
-            table.end_listing(*listing.result())
+            listing, self._listing = self._listing.result(), None
+            if set(table.uncounted) <= set(self._uncounted):
+                self._at_most = None
+                table.end_listing(*listing)

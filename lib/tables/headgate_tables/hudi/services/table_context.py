@@ -59,16 +59,16 @@ class TableContext:
         It holds every file of a newest slice that a commit on the timeline names, listed or not (rule W6).
         """
         known = self.snapshots.kept or self.snapshots.current()
-        self._drop_uncounted(known.view)
+        for path in self.uncounted:
+            folder, _, name = path.rpartition("/")
+            known.view.remove_files(folder, [name])
         if not known.view.is_compared:
             expect_committed(known.view, find_unlisted(self.store, self.layout.history_folder, known.view))
         return known.view
 
     def end_listing(self, listed: FileSystemView, unlisted: Sequence[CommittedFile]) -> None:
         """Makes the view of what ``list_unlisted`` gave on another thread."""
-        view = self.snapshots.end_listing(listed)
-        self._drop_uncounted(view)
-        expect_committed(view, unlisted)
+        expect_committed(self.snapshots.end_listing(listed), unlisted)
 
     @property
     def uncounted(self) -> list[str]:
@@ -77,11 +77,6 @@ class TableContext:
         """
         late = [path for paths in self.log.state.refused.values() for path in paths]
         return late + [f"{each.partition}/{name}".lstrip("/") for each in self.stuck.values() for name in each.without]
-
-    def _drop_uncounted(self, view: FileSystemView) -> None:
-        for path in self.uncounted:
-            folder, _, name = path.rpartition("/")
-            view.remove_files(folder, [name])
 
 
 def open_plans(log: CommitLog) -> dict[str, Plan]:
