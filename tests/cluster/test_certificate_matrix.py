@@ -111,8 +111,9 @@ async def test_what_is_passed_on_has_the_clients_right_and_comes_from_coordinato
     assert await passed_on("coordinator", "nobody-token") == DENIED
     assert await passed_on("coordinator", "wrong") == await passed_on("coordinator", "") == UNAUTHENTICATED
     others = [caller for caller in NAMES if caller != "coordinator"]
-    found = [await passed_on(caller, "admin-token") for caller in others]
-    assert found == [expected(name, caller) for caller in others]
+    for token in ("admin-token", "nobody-token"):  # their own right, whosever token they send
+        found = [await passed_on(caller, token) for caller in others]
+        assert found == [expected(name, caller) for caller in others]
 
 
 async def test_methods_of_clients_are_not_served_on_a_writers_second_port(certified: Certified) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -154,6 +155,20 @@ def test_writers_that_see_no_files_write_to_the_new_file_groups(table: hudi.Tabl
 def test_after_a_restore_writers_that_see_no_files_write_to_the_old_file_groups(table: hudi.Table, url: str) -> None:
     saved = table.savepoint()
     overwrite(table, OTHERS)
+    table.restore(saved)
+    more = [{**row, "ts": 900} for row in ROWS[:40]]
+    write_unseeing(url, more)
+    assert_is(url, expected(ROWS, more))
+
+
+def test_a_restore_to_a_savepoint_that_kept_no_file_groups_finds_those_of_its_time(table: hudi.Table, url: str) -> None:
+    """A savepoint keeps what our later slots change. It has no file groups if a version before made the overwrite's slot."""
+    saved = table.savepoint()
+    overwrite(table, OTHERS)
+    log = table._opened.log
+    assert log is not None
+    assert "groups" in log.state.savepoints[saved].config
+    log.state.savepoints = {saved: replace(log.state.savepoints[saved], config={})}
     table.restore(saved)
     more = [{**row, "ts": 900} for row in ROWS[:40]]
     write_unseeing(url, more)
