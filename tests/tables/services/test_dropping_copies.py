@@ -54,7 +54,60 @@ def adopted(table: hudi.Table) -> None:
     table.upsert(rows(("b", 2, "x"), ("c", 2, "x")))
 
 
-@pytest.mark.parametrize("made", [archived, overwritten, adopted])
+def removed(table: hudi.Table) -> None:
+    """And then rescaled, so that its files have ids by the number of buckets of before."""
+    table.upsert(rows(("a", 1, "x"), ("b", 1, "x")))
+    table.upsert(rows(("c", 1, "x"), part="q"))
+    table.delete_partitions([first_partition(table)])
+    table.rescale(3)
+
+
+def first_partition(table: hudi.Table) -> str:
+    return min(group.partition for group in table.file_groups())
+
+
+def removed_twice(table: hudi.Table) -> None:
+    """The groups after the first time have ids by the instant at which the ones before went."""
+    table.upsert(rows(("a", 1, "x")))
+    table.delete_partitions([first_partition(table)])
+    removed(table)
+
+
+def emptied(table: hudi.Table) -> None:
+    """The rescale found no row in it."""
+    table.upsert(rows(("a", 1, "x"), ("c", 1, "x")))
+    table.delete(rows(("a", 2, "x"), ("c", 2, "x")))
+    table.rescale(3)
+
+
+def rescaled_twice(table: hudi.Table) -> None:
+    """The partition began after the first, and was removed before the second."""
+    table.rescale(4)
+    removed(table)
+
+
+def rescaled_by_rules(table: hudi.Table) -> None:
+    """Under the first rule the partition began, under the second it is no more."""
+    table.rescale(4, partitions="*")
+    removed(table)
+    table.rescale(5, partitions="*")
+
+
+def begun_later(table: hudi.Table) -> None:
+    """Nothing was there when it got another number of buckets."""
+    table.rescale(4)
+    table.upsert(rows(("a", 1, "x")))
+
+
+def begun_under_a_rule(table: hudi.Table) -> None:
+    table.rescale(4, partitions="*")
+    table.upsert(rows(("a", 1, "x")))
+
+
+RESCALED = [removed, removed_twice, emptied, rescaled_twice, rescaled_by_rules, begun_later, begun_under_a_rule]
+
+
+@pytest.mark.parametrize("made", [archived, overwritten, adopted, *RESCALED])
 @pytest.mark.parametrize("hive_style", [False, True])
 def test_d7_a_copy_of_a_partition_stays_and_is_named(
     tmp_path: Path, made: Callable[[hudi.Table], None], hive_style: bool
@@ -77,6 +130,19 @@ def test_d7_a_copy_of_a_partition_stays_and_is_named(
     again = hudi.finish_drop(str(folder))
     assert again is not None
     assert set(again.left) == copied
+
+
+def test_d7_a_commit_that_cannot_be_read_keeps_no_table_from_being_dropped(tmp_path: Path) -> None:
+    """What it took out stays, and is named."""
+    folder = tmp_path / "table"
+    with create(tmp_path) as table:
+        rescaled_twice(table)
+        for path in (folder / ".hoodie/timeline").glob("*_*.replacecommit"):
+            path.write_bytes(b"damaged")
+        of_p = {name for name in files_in(folder) if name.startswith("p/")}
+        done = table.drop()
+    assert files_in(folder) == {*done.left, TOMBSTONE}
+    assert set(done.left) == of_p != set()
 
 
 def test_d7_a_copy_in_a_table_without_partitions_stays(tmp_path: Path) -> None:

@@ -18,12 +18,11 @@ from headgate_tables.commitlog.win import create_for_certain
 from headgate_tables.errors import CorruptFileError
 from headgate_tables.face.results import DropResult
 from headgate_tables.hudi.decisions.dropping import GraceChanged, TableDropped
-from headgate_tables.hudi.definition import Definition
-from headgate_tables.hudi.keys.bucket import bucket_of
-from headgate_tables.hudi.log.names import BaseName, LogName, parse_base_name, parse_log_name
+from headgate_tables.hudi.log.names import parse_base_name, parse_log_name
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.partition_file import PARTITION_FILES
 from headgate_tables.hudi.properties import PROPERTIES_PATH
+from headgate_tables.hudi.services.own_files import OwnFiles, read_own_files
 from headgate_tables.storage.store import Store
 from headgate_tables.system import Clock
 
@@ -42,32 +41,6 @@ class _Folder:
     data: dict[str, int]
     marks: list[str]
     others: list[str]
-
-
-class _Table:
-    """Which data files are the table's (rule D7). Raises as ``Definition.decode``."""
-
-    def __init__(self, state: LogFacts) -> None:
-        self._state = state
-        self._definition = Definition.decode(state.config)
-
-    def data_in(self, folder: str, files: Mapping[str, LogName | BaseName]) -> list[str]:
-        """Names of those among a folder's data ``files`` that have an instant of the log, if the folder is a partition."""
-        known = [name for name, parsed in files.items() if self._state.has_reserved(parsed.instant)]
-        if folder in self._definition.groups or any(self._is_of(folder, files[name]) for name in known):
-            return known
-        return []
-
-    def _is_of(self, folder: str, file: LogName | BaseName) -> bool:
-        """File ids follow from the partition (rule FI1): in a copy of its folder none fits, and in a partition that nobody has
-        committed to they fit.
-        """
-        try:
-            bucket = bucket_of(file.file_id)
-        except CorruptFileError:
-            return False
-        first, overwriting = (self._definition.file_id(folder, bucket, k) for k in (0, int(file.instant)))
-        return file.file_id in (first, overwriting)
 
 
 def drop(store: Store, log: CommitLog, clock: Clock, by: str) -> DropResult:
@@ -125,7 +98,7 @@ def _expired(log: CommitLog, now_ms: int) -> GraceRecord | None:
 
 def would_drop(store: Store, log: CommitLog) -> DropResult:
     """What ``drop`` would delete and leave. Writes nothing."""
-    folders = list(_folders(store, _Table(log.state)))
+    folders = list(_folders(store, read_own_files(store, log.state)))
     left = [path for each in folders for path in each.others]
     return _result(_id_of(log.state), log.state.epoch, None, {k: v for each in folders for k, v in each.data.items()}, left)
 
@@ -148,7 +121,7 @@ def _remove(store: Store, state: LogFacts, clock: Clock, drop: DropRecord) -> Dr
     deleted: dict[str, int] = {}
     emptied: list[str] = []
     left: list[str] = []
-    for folder in _folders(store, _Table(state)):
+    for folder in _folders(store, read_own_files(store, state)):
         # The data last: they show that the rest is the table's, too, also to the process that finishes this.
         store.delete([*folder.marks, *folder.data])
         deleted.update(folder.data)
@@ -197,7 +170,7 @@ def _remove_root(store: Store) -> None:
     store.rename_folder(removed, LOG_LAYOUT.root)  # with files of others, if it is still there
 
 
-def _folders(store: Store, table: _Table | None) -> Iterator[_Folder]:
+def _folders(store: Store, table: OwnFiles | None) -> Iterator[_Folder]:
     """Every folder of the table with its files sorted; a folder with a table of its own, or behind a link, counts as one file.
     ``table``: None when its data files are gone.
     """
@@ -217,7 +190,7 @@ def _folders(store: Store, table: _Table | None) -> Iterator[_Folder]:
     yield _Folder(LOG_LAYOUT.root, {}, [], _others_in_root(store))
 
 
-def _sorted(path: str, sizes: Mapping[str, int], table: _Table | None) -> _Folder:
+def _sorted(path: str, sizes: Mapping[str, int], table: OwnFiles | None) -> _Folder:
     """Rule D7: a folder in which data files lie, but none of the table's, is of somebody else with all its files."""
     files = {name: parsed for name in sizes if (parsed := parse_log_name(name) or parse_base_name(name)) is not None}
     data = table.data_in(path, files) if table is not None else []
