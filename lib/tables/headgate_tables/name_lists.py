@@ -7,8 +7,13 @@ from collections.abc import Iterable
 from headgate_tables.errors import OptionError
 
 
-def names_in(given: Iterable[str], what: str) -> list[str]:
-    """All of them. Raises OptionError for one text, which would count as a list of its characters."""
+def names_in(given: object, what: str) -> list[str]:
+    """All of them. Raises OptionError for one text, which would count as a list of its characters, and for what is no text."""
     if isinstance(given, str):
         raise OptionError(f"{what}={given!r} is one text", fix=f"Pass a list: {what}=[{given!r}].")
-    return list(given)
+    names: list[str] = []
+    for each in given if isinstance(given, Iterable) else [given]:
+        if not isinstance(each, str):
+            raise OptionError(f"{what} has {each!r}, which is no name", fix="Pass each name as a text, such as 'city'.")
+        names.append(each)
+    return names

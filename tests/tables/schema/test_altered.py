@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 import pyarrow as pa
 import pytest
 
-from headgate_tables.errors import SchemaError, UnsupportedTypeError
+from headgate_tables.errors import OptionError, SchemaError, UnsupportedTypeError
 from headgate_tables.face.altering import Alteration
 from headgate_tables.hudi.schema.altered import altered, changes, holds_all
 from headgate_tables.hudi.schema.canonical import table_schema
@@ -128,6 +131,24 @@ def test_any_other_change_is_refused_with_what_to_do(alteration: Alteration, mes
         after(alteration)
     assert message in refused.value.message
     assert fix in refused.value.fix
+
+
+@pytest.mark.parametrize(
+    ("given", "message", "fix"),
+    [
+        ({"add": {"q": "int"}}, "add gives 'q' the type 'int'", r"such as pyarrow.int64\(\)"),
+        ({"widen": {"n": "long"}}, "widen gives 'n' the type 'long'", r"such as pyarrow.int64\(\)"),
+        ({"widen": {"n": pa.field("n", pa.int64())}}, "widen gives 'n' the type pyarrow.Field", "Pass a type of pyarrow"),
+        ({"add": ["q"]}, r"add=\['q'\] gives no types", "Pass a mapping: add={'a': pyarrow.int64"),
+        ({"add": {1: pa.int64()}}, "add has 1, which is no name", "as a text"),
+        ({"nullable": [1]}, "nullable has 1, which is no name", "as a text"),
+    ],
+    ids=str,
+)
+def test_what_is_no_name_or_type_is_refused_with_what_to_pass(given: Any, message: str, fix: str) -> None:
+    with pytest.raises(OptionError, match=message) as refused:
+        after(Alteration(**given))
+    assert re.search(fix, refused.value.fix)
 
 
 def test_a_change_that_is_made_already_is_none() -> None:

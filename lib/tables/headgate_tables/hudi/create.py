@@ -20,6 +20,7 @@ from headgate_tables.hudi.table import Table
 from headgate_tables.hudi.table_properties import properties_of
 from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER
 from headgate_tables.hudi.versions import DEFAULT_TABLE_VERSION, TableVersion
+from headgate_tables.name_lists import names_in
 from headgate_tables.storage.open import open_store
 from headgate_tables.storage.probe import probe
 from headgate_tables.system import System
@@ -58,7 +59,7 @@ def create_table(
     system = system or System.real()
     store = open_store(url, storage_options, system.ids)
     version = TableVersion.of_number(table_version)
-    keys, partitions = _as_tuple(record_key), _as_tuple(partition_by)
+    keys, partitions = _as_tuple(record_key, "record_key"), _as_tuple(partition_by, "partition_by")
     definition = Definition(
         name=name or posixpath.basename(store.url),
         schema=_canonical(schema, ordering),
@@ -95,6 +96,7 @@ def _canonical(schema: pa.Schema, ordering: str | None) -> pa.Schema:
         raise OptionError(
             f"{type(schema).__name__} is not a pyarrow schema", fix="Pass a pyarrow.Schema, such as that of a pyarrow table."
         )
+    names_in([] if ordering is None else [ordering], "ordering")
     check_supported(schema)
     stored = table_schema(schema)
     at = stored.get_field_index(ordering) if ordering else -1
@@ -104,8 +106,8 @@ def _canonical(schema: pa.Schema, ordering: str | None) -> pa.Schema:
     return stored
 
 
-def _as_tuple(names: Sequence[str] | str) -> tuple[str, ...]:
-    return (names,) if isinstance(names, str) else tuple(names)
+def _as_tuple(names: Sequence[str] | str, what: str) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names_in(names, what))
 
 
 def _existing(table: Table, wanted: Definition, *, exist_ok: bool) -> Table:

@@ -159,8 +159,8 @@ class Definition:
                 raise OptionError(f"buckets={buckets!r}", fix=f"Choose 1 to {MAX_BUCKETS}: the file groups of one partition.")
         if not 1 <= self.key_groups < 1 << 15:
             raise OptionError(f"a table of {self.key_groups} key groups", fix=f"Every table has {KEY_GROUPS} of them.")
-        if not self.name or any(character in self.name for character in "/\\\0"):
-            raise OptionError(f"{self.name!r} is not a table name", fix="Pass name=..., without slashes.")
+        if not _is_name(self.name):
+            raise OptionError(f"{self.name!r} is not a table name", fix="Pass name=..., a text in Unicode without slashes.")
         used = [*self.record_key, *self.partition_by, *([self.ordering] if self.ordering is not None else [])]
         for column in used:
             if column not in self.schema.names:
@@ -237,6 +237,13 @@ class Definition:
         except (UnfitError, FixCall) as error:
             raise _unfit(error) from error
         return definition
+
+
+def _is_name(name: object) -> bool:
+    """Whether a table can have the name: Python has texts, with half a pair of surrogates, that no file can hold."""
+    if not isinstance(name, str) or any(character in name for character in "/\\\0"):
+        return False
+    return bool(name) and not any("\ud800" <= character <= "\udfff" for character in name)
 
 
 ABSENT: Mapping[str, Json] = {

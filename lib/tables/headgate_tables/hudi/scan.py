@@ -22,6 +22,7 @@ from headgate_tables.hudi.schema.meta_columns import COMMIT_TIME, META_COLUMNS, 
 from headgate_tables.hudi.slice_reader import ScanColumns, SliceReader
 from headgate_tables.hudi.timeline.active import Timeline
 from headgate_tables.hudi.view import FileSlice
+from headgate_tables.name_lists import names_in
 from headgate_tables.near_names import did_you_mean
 from headgate_tables.storage.store import Store
 from headgate_tables.where import where
@@ -70,8 +71,7 @@ class Scan:
         self.as_of = selection.as_of
         self._snapshot = snapshot = selection.snapshot
         full = with_meta(snapshot.schema)
-        _check_columns(columns, meta_columns=meta_columns)
-        output = [*(META_COLUMNS if meta_columns else ()), *(columns if columns is not None else snapshot.schema.names)]
+        output = _output(columns, snapshot.schema, meta_columns=meta_columns)
         _check_names(output, full)
         expression = _expression_of(filter_, snapshot.schema)
         used = _used_by(expression, full)
@@ -149,9 +149,11 @@ def _check_names(names: Sequence[str], schema: pa.Schema) -> None:
         )
 
 
-def _check_columns(columns: Sequence[str] | None, *, meta_columns: bool) -> None:
-    if isinstance(columns, str) or (columns is not None and not columns and not meta_columns):
+def _output(columns: Sequence[str] | None, schema: pa.Schema, *, meta_columns: bool) -> list[str]:
+    names = [*(META_COLUMNS if meta_columns else ()), *(schema.names if columns is None else names_in(columns, "columns"))]
+    if columns is not None and not names:
         raise OptionError(f"columns={columns!r}", fix="Pass a list of at least one name, or None for all columns.")
+    return names
 
 
 def _checked_partitions(partitions: Sequence[Partition] | None, layout: Layout, schema: pa.Schema) -> list[Partition] | None:

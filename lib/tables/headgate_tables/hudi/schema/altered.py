@@ -5,14 +5,14 @@ Offered is what Hudi on Spark and this library read of older files without a set
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 
 import pyarrow as pa
 import pyarrow.types as pat
 
 from headgate_tables.arrow import Field
-from headgate_tables.errors import SchemaError
+from headgate_tables.errors import OptionError, SchemaError
 from headgate_tables.face.altering import Alteration, AlterResult
 from headgate_tables.hudi.schema.canonical import check_names, check_supported, map_of, stored_type
 from headgate_tables.name_lists import names_in
@@ -28,14 +28,24 @@ def altered(schema: pa.Schema, alteration: Alteration, fixed: Collection[str]) -
     Raises SchemaError for any other column that is there, one that is not, and a type that does not hold every older value;
     UnsupportedTypeError.
     """
-    for path, kind in alteration.add.items():
+    for path, kind in _types(alteration.add, "add"):
         schema = _added(schema, path, stored_type(kind, path))
-    for path, kind in alteration.widen.items():
+    for path, kind in _types(alteration.widen, "widen"):
         schema = _changed(schema, path, partial(_widened, stored_type(kind, path), path, fixed))
     for path in names_in(alteration.nullable, "nullable"):
         schema = _changed(schema, path, partial(_relaxed, path, fixed))
     check_supported(schema)
     return schema
+
+
+def _types(given: Mapping[str, pa.DataType], what: str) -> Iterator[tuple[str, pa.DataType]]:
+    """Columns and their types. Raises OptionError for anything else, as a name of a type."""
+    if not isinstance(given, Mapping):
+        raise OptionError(f"{what}={given!r} gives no types", fix=f"Pass a mapping: {what}={{'a': pyarrow.int64()}}.")
+    for path in names_in(given, what):
+        if not isinstance(kind := given[path], pa.DataType):
+            raise OptionError(f"{what} gives {path!r} the type {kind!r}", fix="Pass a type of pyarrow, such as pyarrow.int64().")
+        yield path, kind
 
 
 def changes(before: pa.Schema, after: pa.Schema) -> AlterResult:
