@@ -82,7 +82,7 @@ def test_a_struct_with_two_fields_of_one_name_is_refused(tmp_path: Path) -> None
     table = hudi.create_table(str(tmp_path / "t"), schema, record_key="id", buckets=1)
     twice = pa.StructArray.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])
     for given in (twice, pa.DictionaryArray.from_arrays(pa.array([0], pa.int8()), twice)):
-        with pytest.raises(SchemaError, match="s has the field 'a' 2 times"):
+        with pytest.raises(SchemaError, match=r"The fields of s are not the table's .*more than once: a"):
             table.upsert(pa.table({"id": ["k"], "s": given}))
 
 

@@ -219,7 +219,7 @@ def test_a_field_that_the_table_lacks_is_refused_at_any_depth_and_one_that_is_mi
     fields: list[tuple[str, pa.DataType]] = [("a", pa.int64()), ("b", pa.int64())]
     assert stored("b").num_rows == 2
     for unknown in ("A", "c"):
-        with pytest.raises(SchemaError, match=rf"The table has no s(\.element|\.value)?\.{unknown}\b.*has a, b"):
+        with pytest.raises(SchemaError, match=rf"The fields of s(\.element|\.value)? are not .*unknown: {unknown}\b.*has a, b"):
             stored("a", "b", unknown)
 
 

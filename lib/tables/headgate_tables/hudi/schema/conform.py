@@ -7,7 +7,7 @@ Columns and struct fields go by name, lists and maps by shape (so Spark's two-le
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -81,36 +81,36 @@ def stored_rows(
     return without_forbidden_nulls(stored) if deletes is None else _without_deleted_values(stored, deletes, needed)
 
 
-def _check_names(given: list[str], wanted: list[str]) -> None:
+def _check_names(given: Sequence[str], wanted: Sequence[str], struct: str = "") -> None:
+    """Raises SchemaError for names of columns, or of fields of this ``struct``, that are not the table's, each once. A field may
+    be missing, and is null: a producer may have begun before the table got it (rule C7).
+    """
     if given == wanted or (len(given) == len(wanted) and set(given) == set(wanted)):
         return
     counts, known = Counter(given), set(wanted)
+    unknown = [name for name in given if name not in known]
     problems = {
-        "missing": [name for name in wanted if name not in counts],
-        "unknown": [name for name in given if name not in known],
+        "missing": [name for name in wanted if name not in counts and not struct],
+        "unknown": unknown,
         "more than once": sorted(name for name, count in counts.items() if count > 1),
     }
     found = "; ".join(f"{what}: {', '.join(names)}" for what, names in problems.items() if names)
-    raise SchemaError(f"The columns are not the table's ({found})", fix=f"Send exactly these: {', '.join(wanted)}.")
+    if found and not struct:
+        raise SchemaError(f"The columns are not the table's ({found})", fix=f"Send exactly these: {', '.join(wanted)}.")
+    if found:
+        near = did_you_mean(unknown[0], wanted) if unknown else ""
+        raise SchemaError(f"The fields of {struct} are not the table's ({found})", fix=f"{near}It has {', '.join(wanted)}.")
 
 
 def _check_fields(given: pa.DataType, wanted: pa.DataType, path: str) -> None:
-    """Raises SchemaError for a field of a struct that the table's has not: its values would be gone. One that is missing is null:
-    a producer may have begun before the table got it (rule C7).
-    """
+    """Raises SchemaError for a field of a struct that the table's has not: its values would be gone."""
     if isinstance(given, pa.BaseExtensionType):
         given = given.storage_type
     if isinstance(given, pa.DictionaryType):
         given = given.value_type
     if isinstance(given, pa.StructType) and isinstance(wanted, pa.StructType):
-        known = [field.name for field in wanted]
-        for name, count in Counter(field.name for field in given).items():
-            if count > 1:
-                raise SchemaError(f"{path} has the field {name!r} {count} times", fix="Rename or drop the others.")
+        _check_names([field.name for field in given], [field.name for field in wanted], path)
         for field in given:
-            if field.name not in known:
-                near = did_you_mean(field.name, known)
-                raise SchemaError(f"The table has no {path}.{field.name}", fix=f"{near}{path} has {', '.join(known)}.")
             _check_fields(field.type, wanted.field(field.name).type, f"{path}.{field.name}")
     elif isinstance(given, pa.MapType) and isinstance(wanted, pa.MapType):
         _check_fields(given.key_type, wanted.key_type, f"{path}.key")
