@@ -11,6 +11,7 @@ from headgate_tables.errors import StoreUnavailableError
 from headgate_tables.face.files import WriteStatus
 from headgate_tables.hudi.change_writer import ChangeWriter
 from headgate_tables.hudi.place import place
+from headgate_tables.hudi.staged_names import staged_path
 from headgate_tables.storage.local import LocalStore
 from headgate_tables.system import SystemIds
 from support.faults import FailingStore, InPlaceStore
@@ -82,6 +83,14 @@ def test_ro10_a_file_that_is_not_as_reported_is_named_with_the_reason(
     found = transaction.find_false([first, made])
     assert list(found) == [1]
     assert found[1]
+
+
+def test_ro10_bytes_that_wait_elsewhere_are_those_of_another_file(store: LocalStore) -> None:
+    transaction, (first, second) = reported(store)
+    right_name = staged_path("elsewhere", transaction.instant, second.stat.partition, second.stat.file_id, 1)
+    for stage in {first.file.stage, right_name, second.file.path} - {second.file.stage}:
+        found = transaction.find_false([_file(second, stage)])
+        assert found == {0: f"{stage!r} is not where the bytes of {second.stat.name} wait"}
 
 
 def test_ro10_a_file_that_is_gone_and_one_that_is_reported_twice_are_false(store: LocalStore) -> None:

@@ -12,7 +12,7 @@ from headgate_tables.errors import CorruptFileError, StoreUnavailableError, Tabl
 from headgate_tables.face.files import WriteStat, WriteStatus
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.log.parquet_rows import ParquetLayout
-from headgate_tables.hudi.staged_names import staged_name
+from headgate_tables.hudi.staged_names import staged_path
 from headgate_tables.storage.store import Buffers, Outcome, Store
 
 THREADS = 2
@@ -61,7 +61,7 @@ def write_files(store: Store, instant: str, stage: str, files: Sequence[NewFile]
     for file in files:
         size = sum(memoryview(piece).nbytes for piece in file.content)
         stat = WriteStat(file.file_id, file.partition, file.name, size, file.rows, file.deletes, file.log_version)
-        staged = f"{stage}/{staged_name(instant, file.partition, file.file_id, file.log_version)}" if stage else ""
+        staged = staged_path(stage, instant, file.partition, file.file_id, file.log_version)
         statuses.append(WriteStatus(stat, DataFile(stat.path, size, _sha256(file.content), staged)))
     writes = [(status.file.stage or status.file.path, file.content) for status, file in zip(statuses, files, strict=True)]
     if stage:

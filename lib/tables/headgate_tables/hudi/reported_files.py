@@ -7,7 +7,7 @@ from headgate_tables.face.files import WriteStat, WriteStatus
 from headgate_tables.hudi.base_file import WRITE_TOKEN
 from headgate_tables.hudi.log.names import base_name, log_name
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
-from headgate_tables.hudi.staged_names import staged_name
+from headgate_tables.hudi.staged_names import staged_path
 from headgate_tables.storage.store import Store
 from headgate_tables.storage.workers import Workers
 
@@ -50,10 +50,10 @@ def _why_misnamed(status: WriteStatus, instant: str, epoch: int | None, base_fil
         return f"{stat.name!r} is no {'base' if base_file else 'log'} file of {instant}"
     if stat.partition and not all(map(_is_plain, stat.partition.split("/"))):
         return f"{stat.partition!r} is no partition"
-    folder, _, staged = status.file.stage.rpartition("/")
+    folder = status.file.stage.rpartition("/")[0]
     process = folder.removeprefix(LOG_LAYOUT.stage_folder(epoch, "")) if epoch is not None else ""
-    right = staged_name(instant, stat.partition, stat.file_id, version) if epoch is not None else ""
-    if staged != right or (epoch is not None and (process == folder or not _is_plain(process))) or (epoch is None and folder):
+    right = staged_path(folder if epoch is not None else "", instant, stat.partition, stat.file_id, version)
+    if status.file.stage != right or (epoch is not None and (process == folder or not _is_plain(process))):
         return f"{status.file.stage!r} is not where the bytes of {stat.name} wait"
     return ""
 

@@ -8,13 +8,15 @@ _SAME_IN_ALL_PARTITIONS: Final = "-0000-0000-0000-000000000000-0"
 (test_a_table_of_flink_is_adopted_written_compacted_and_read_by_all)."""
 
 
-def staged_name(instant: str, partition: str, file_id: str, end: int | str) -> str:
-    """The instant, by which a sweep knows what an instant left, then what makes the name unique in it. ``end``: the log version,
-    0 for a base file, or the attempt.
+def staged_path(stage: str, instant: str, partition: str, file_id: str, end: int | str) -> str:
+    """Where a data file waits; "" where it is created in place (``stage`` ""). ``end``: the log version, 0 for a base file, or
+    the attempt. Its name is the instant, by which a sweep knows what an instant left, then what makes it unique in it.
 
     Ids that are unique stand without their partition: processes of the version before look for that.
     """
-    name = f"{instant}_{file_id}_{end}"
+    if not stage:
+        return ""
+    path = f"{stage}/{instant}_{file_id}_{end}"
     if not file_id.endswith(_SAME_IN_ALL_PARTITIONS):
-        return name
-    return f"{name}_{hashlib.sha256(partition.encode()).hexdigest()[:16]}"
+        return path
+    return f"{path}_{hashlib.sha256(partition.encode()).hexdigest()[:16]}"

@@ -27,7 +27,7 @@ from headgate_tables.hudi.place import Placed
 from headgate_tables.hudi.services.compaction.base_writer import GROUP_BYTES, GROUP_ROWS
 from headgate_tables.hudi.services.compaction.stored_output import stored_file
 from headgate_tables.hudi.sift import sift_batch
-from headgate_tables.hudi.staged_names import staged_name
+from headgate_tables.hudi.staged_names import staged_path
 from headgate_tables.storage.store import Outcome, SpooledBytes, Store
 
 
@@ -113,8 +113,7 @@ class TaskFiles(ABC):
         return statuses, given - (first - 1)
 
     def _write(self, file: TaskFile) -> WriteStatus:
-        name = staged_name(self._task.instant, file.partition, file.file_id, file.log_version)
-        staged = f"{self._stage}/{name}" if self._stage else ""
+        staged = staged_path(self._stage, self._task.instant, file.partition, file.file_id, file.log_version)
         made = self._stored(file, staged) or self._create(file, staged)
         rows, deletes = file.rows.num_rows, 0
         if self._deletes:

@@ -34,7 +34,7 @@ from headgate_tables.hudi.services.compaction.pinned_slice import PinnedSlice
 from headgate_tables.hudi.services.compaction.sorted_writer import MergeSink, RowSink, SortedWriter
 from headgate_tables.hudi.services.compaction.stored_output import Counts, stored_output
 from headgate_tables.hudi.services.compaction.survivors import find_survivors
-from headgate_tables.hudi.staged_names import staged_name
+from headgate_tables.hudi.staged_names import staged_path
 from headgate_tables.storage.scratch import scratch
 from headgate_tables.storage.store import Outcome, Spool, SpooledBytes, Store
 
@@ -59,7 +59,7 @@ def compact_slice(
     Only the finished file is left. Raises MissingFileError and CorruptFileError for inputs that are not as they were
     pinned, UnsupportedTableError, RetryLater, DeposedError when the stage was revoked, SyncFailedError.
     """
-    staged = f"{stage}/{staged_name(instant, operation.partition, operation.file_id, attempt)}" if stage else ""
+    staged = staged_path(stage, instant, operation.partition, operation.file_id, attempt)
     found = _found(store, operation)
     if found is not None:
         return found

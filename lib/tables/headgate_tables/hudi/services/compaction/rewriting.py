@@ -29,7 +29,7 @@ from headgate_tables.hudi.log.reader import PARQUET_ERRORS
 from headgate_tables.hudi.services.compaction.execution import base_file_sink, merge_slice
 from headgate_tables.hudi.services.compaction.sorted_writer import RowSink
 from headgate_tables.hudi.services.compaction.stored_output import footer_value, stored_file
-from headgate_tables.hudi.staged_names import staged_name
+from headgate_tables.hudi.staged_names import staged_path
 from headgate_tables.storage.store import Outcome, Spool, Store
 
 OPEN_FILES: Final = 8
@@ -99,7 +99,7 @@ class _Output:
         """The file of one bucket, which ``opened`` closes."""
         file_id = self.target.file_id(partition, bucket)
         stat = WriteStat(file_id, partition, base_name(file_id, WRITE_TOKEN, self.instant), 0, 0, 0)
-        staged = f"{self.stage}/{staged_name(self.instant, partition, file_id, 0)}" if self.stage else ""
+        staged = staged_path(self.stage, self.instant, partition, file_id, 0)
         spool = opened.enter_context(self.store.spool(staged or stat.path, ""))
         sink = opened.enter_context(base_file_sink(spool.file, stat.name, self.target, self.settings, beat))
         return _NewFile(self.store, stat, staged, spool, sink)
