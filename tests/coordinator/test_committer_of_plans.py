@@ -14,11 +14,11 @@ from headgate_coordinator.tables.work import Maintain, RunService, Work
 from headgate_tables.errors import StoreUnavailableError
 from headgate_tables.face.operation import OperationResult
 from headgate_tables.hudi import OwnerProcess, open_table
-from headgate_tables.hudi.services.compaction.execution import compact_slice
 from headgate_tables.storage.store import Outcome
 from support.alarms import text_of
 from support.handles import open_on
 from support.minor import SETTINGS as MINOR
+from support.slices import execute
 from support.systems import FaultyStore
 from support.tables import create, notes, rows
 
@@ -57,15 +57,7 @@ class Owner:
         raise AssertionError(f"{STEPS} steps of maintenance did not come so far")
 
     def merge(self, opened: PlanOpened) -> list[OperationResult]:
-        definition, layout = self.table.definition, self.table._opened.layout
-        assert definition is not None
-        settings = self.table.settings
-        return [
-            compact_slice(
-                self.store, definition, layout, each, opened.instant, stage=self.table._context().stage, settings=settings
-            )
-            for each in opened.operations
-        ]
+        return [execute(self.table, each, opened.instant) for each in opened.operations]
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from headgate_tables import hudi
 from headgate_tables.face.operation import Operation, OperationResult, Plan
-from headgate_tables.hudi.services.compaction.execution import compact_slice
+from support.slices import execute
 
 SETTINGS: Mapping[str, str] = {
     "hoodie.compact.inline.max.delta.commits": "3",
@@ -32,19 +32,7 @@ def plan_minor(table: hudi.Table) -> tuple[Plan, Operation]:
 
 def run(table: hudi.Table, planned: Plan, stage: str | None = None) -> list[OperationResult]:
     """Executes all operations of the plan here."""
-    context = table._context()
-    return [
-        compact_slice(
-            context.store,
-            context.definition,
-            context.layout,
-            each,
-            planned.instant,
-            stage=context.stage if stage is None else stage,
-            settings=context.settings,
-        )
-        for each in planned.operations
-    ]
+    return [execute(table, each, planned.instant, stage=stage) for each in planned.operations]
 
 
 def finish(table: hudi.Table, planned: Plan) -> None:

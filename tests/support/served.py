@@ -13,11 +13,11 @@ from headgate_tables import hudi
 from headgate_tables.errors import RangeGoneError
 from headgate_tables.face.operation import Operation, OperationResult, Plan
 from headgate_tables.face.results import CompactResult
-from headgate_tables.hudi.services.compaction.execution import compact_slice
 from headgate_tables.hudi.timeline.active import read_timeline
 from headgate_tables.system import System
 from support.readers import query_by_hudi_rs
 from support.replay import Committed, CompactedAt, Entry, Replay, Rows
+from support.slices import execute
 from support.spark_hudi import read_by_spark
 
 _COLUMNS: dict[str, pa.DataType] = {"p": pa.string(), "id": pa.string(), "n": pa.int64(), "v": pa.string()}
@@ -92,16 +92,7 @@ class Served:
 
     def run(self, operation: Operation, plan: Plan) -> OperationResult:
         """As a compactor does, which knows the plan alone."""
-        assert self.table.definition is not None
-        return compact_slice(
-            self.table._store,
-            self.table.definition,
-            self.table._opened.layout,
-            operation,
-            plan.instant,
-            stage=self.table._context().stage,
-            settings=self.table.settings,
-        )
+        return execute(self.table, operation, plan.instant)
 
     def finish(self, plan: Plan, *, drop: str = "") -> None:
         """Without the slice of partition ``drop``."""

@@ -68,6 +68,15 @@ def compact(
     )
 
 
+def execute(table: hudi.Table, operation: Operation, instant: str, *, stage: str | None = None) -> OperationResult:
+    """An operation of the plan ``instant``, as a compactor does it. ``stage``: None, for that of the table's handle."""
+    context = table._context()
+    stage = context.stage if stage is None else stage
+    return compact_slice(
+        context.store, context.definition, context.layout, operation, instant, stage=stage, settings=context.settings
+    )
+
+
 def stored(table: hudi.Table, operation: Operation) -> pa.Table:
     """The rows of the new base file, as pyarrow reads them."""
     return pq.read_table(place(table) / operation.path)

@@ -11,11 +11,11 @@ import pytest
 from headgate_tables import hudi
 from headgate_tables.errors import TransactionError
 from headgate_tables.face.writing import LoadTask
-from headgate_tables.hudi.services.compaction.execution import compact_slice
 from headgate_tables.opening import open_folder
 from headgate_tables.system import SystemIds
 from headgate_tables.writing import log_files
 from support.golden import comparable, names, unpack
+from support.slices import execute
 from support.tables import by_hudi_rs
 
 SHARED_IDS = "mor_nbcc_two_writers_v9"
@@ -97,13 +97,7 @@ def test_a_slice_that_a_compaction_drops_keeps_its_logs_though_others_of_its_id_
     assert plan is not None
     first, *others = plan.operations
     assert [each.output for each in others].count(first.output) >= 1
-    context = table._context()
-    finished = [
-        compact_slice(
-            context.store, context.definition, context.layout, each, plan.instant, stage=context.stage, settings=context.settings
-        )
-        for each in others
-    ]
+    finished = [execute(table, each, plan.instant) for each in others]
     with pytest.raises(TransactionError, match="not those of its operations"):
         table.finish_plan(plan.instant, [*finished, finished[0]], {})
     table.finish_plan(plan.instant, finished, {first: "damaged"})

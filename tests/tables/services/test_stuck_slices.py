@@ -7,12 +7,12 @@ import pytest
 
 from headgate_tables import hudi
 from headgate_tables.errors import CorruptFileError, MissingFileError, OptionError
-from headgate_tables.face.operation import Operation, OperationResult, Plan
+from headgate_tables.face.operation import Plan
 from headgate_tables.face.results import SliceLogSize
 from headgate_tables.hudi import Table
-from headgate_tables.hudi.services.compaction.execution import compact_slice
 from headgate_tables.hudi.services.stuck import FIRST_REST_MS, LONGEST_REST_MS, StuckSlice, failed_again
 from support.damage import changed, end_of_last_page, flip
+from support.slices import execute
 from support.systems import SetClock, system
 from support.tables import as_text, by_hudi_rs, create, rows
 
@@ -55,18 +55,11 @@ class Owner:
         """Compacts its slices but for those of partitions ``without``."""
         assert plan is not None
         dropped = {each: WHY for each in plan.operations if each.partition in without}
-        finished = [compacted(self.table, each, plan) for each in plan.operations if each not in dropped]
+        finished = [execute(self.table, each, plan.instant) for each in plan.operations if each not in dropped]
         self.table.finish_plan(plan.instant, finished, dropped)
 
     def wait(self, milliseconds: int) -> None:
         self.clock.now += milliseconds
-
-
-def compacted(table: Table, operation: Operation, plan: Plan) -> OperationResult:
-    context = table._context()
-    return compact_slice(
-        context.store, context.definition, context.layout, operation, plan.instant, stage=context.stage, settings=context.settings
-    )
 
 
 def partitions(plan: Plan | None) -> list[str]:
