@@ -9,6 +9,7 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
+from headgate_spark.nested import leaves
 from headgate_tables.arrow import Array, pc
 from headgate_tables.errors import SchemaError
 
@@ -46,6 +47,8 @@ def _fitted(column: Array, field: pa.Field[pa.DataType]) -> Array:
     try:
         found: Array = column.cast(field.type)
         _check_floats(column, found)
+    # Not implemented: Arrow has no cast between such types at all. No alteration makes one of the other, but another table may
+    # have got the name since.
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise SchemaError(
             f"column {field.name!r} is {column.type} now, and {field.type} in the query that is running: {error}",
@@ -56,20 +59,13 @@ def _fitted(column: Array, field: pa.Field[pa.DataType]) -> Array:
 
 def _check_floats(column: Array, found: Array) -> None:
     """Raises ArrowInvalid for doubles that are no floats: a cast takes the nearest one."""
-    if isinstance(column, pa.StructArray) and isinstance(found, pa.StructArray):
-        before = {column.type.field(at).name: child for at, child in enumerate(column.flatten())}
-        for at, child in enumerate(found.flatten()):
-            if (name := found.type.field(at).name) in before:
-                _check_floats(before[name], child)
-    elif isinstance(column, pa.MapArray) and isinstance(found, pa.MapArray):
-        starts, ends = ([each.offsets[at].as_py() for each in (column, found)] for at in (0, len(column)))
-        _check_floats(*(each.items[begin:end] for each, begin, end in zip((column, found), starts, ends, strict=True)))
-    elif isinstance(column, pa.ListArray) and isinstance(found, pa.ListArray):
-        _check_floats(column.flatten(), found.flatten())
-    elif pa.types.is_float64(column.type) and pa.types.is_float32(found.type):
-        same = pc.or_(pc.equal(column, found.cast(pa.float64())), pc.is_nan(column))
-        if pc.all(same).as_py() is False:
-            raise pa.ArrowInvalid("a value needs a double")
+    before = dict(leaves(column, ""))
+    for path, floats in leaves(found, ""):
+        doubles = before.get(path)
+        if doubles is not None and pa.types.is_float64(doubles.type) and pa.types.is_float32(floats.type):
+            same = pc.or_(pc.equal(doubles, floats.cast(pa.float64())), pc.is_nan(doubles))
+            if pc.all(same).as_py() is False:
+                raise pa.ArrowInvalid("a value needs a double")
 
 
 def _field(field: pa.Field[pa.DataType], name: str = "") -> pa.Field[pa.DataType]:
