@@ -9,8 +9,6 @@ from headgate_tables.face.log import ChannelRecord, Channels
 from headgate_tables.face.owner import Table
 from headgate_tables.system import System
 
-QUERY: Final = "sql.streaming.queryId"
-"""The local property by which Spark tells a task its query: the same one as long as its checkpoint is."""
 _PREFIX: Final = "spark:"
 _LONGEST: Final = 200
 

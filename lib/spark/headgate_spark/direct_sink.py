@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from headgate_spark.batches import QUERY, channels_of
+from headgate_spark.batches import channels_of
 from headgate_spark.carried import carrying
 from headgate_spark.sink_options import DirectOptions
+from headgate_spark.task_messages import TaskMessage, query_of, query_of_task
 from headgate_tables.errors import OptionError
 from headgate_tables.face.log import Channels
 from headgate_tables.face.owner import Table
@@ -25,11 +25,10 @@ MOST_BYTES: Final = 128 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class TaskRows(WriterCommitMessage):  # type: ignore[misc]
-    """The rows of a task: ``stream`` in Arrow's stream format, empty for none. ``query``: "" for a ``df.write``."""
+class TaskRows(TaskMessage):
+    """The rows of a task: ``stream`` in Arrow's stream format, empty for none."""
 
     stream: bytes
-    query: str = ""
 
 
 class DirectWriter(DataSourceArrowWriter):  # type: ignore[misc]
@@ -63,12 +62,11 @@ class DirectStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskRows:
         """The rows of one task of a batch."""
         with carrying():
-            return TaskRows(_stream_of(iterator), TaskContext.get().getLocalProperty(QUERY))
+            return TaskRows(_stream_of(iterator), query=query_of_task())
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """All tasks of the batch have ended well. One without tasks has nothing that could come twice."""
-        query = next((each.query for each in messages if isinstance(each, TaskRows)), "")
-        if not query:
+        """All tasks of the batch have ended well."""
+        if not (query := query_of(messages)):
             return
         with carrying(), _open(self._options) as table:
             if (channels := channels_of(table, query, batchId)) is not None:

@@ -11,20 +11,19 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 import headgate
-from headgate_spark.batches import QUERY
 from headgate_spark.carried import carrying
 from headgate_spark.sink_options import SinkOptions
+from headgate_spark.task_messages import TaskMessage, query_of, query_of_task
 
 _BATCH: Final = "streaming.sql.batchId"
 """The local property by which Spark tells a task its batch."""
 
 
 @dataclass(frozen=True, slots=True)
-class Sent(WriterCommitMessage):  # type: ignore[misc]
-    """What a task has sent. A twin of it sent the same. ``query``: "" for a ``df.write``."""
+class Sent(TaskMessage):
+    """What a task has sent. A twin of it sent the same."""
 
     rows: int
-    query: str = ""
 
 
 class ClusterWriter(DataSourceArrowWriter):  # type: ignore[misc]
@@ -56,19 +55,17 @@ class ClusterStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Sent:
         """The rows of one task of a batch."""
-        task = TaskContext.get()
-        number, query = task.getLocalProperty(_BATCH), task.getLocalProperty(QUERY)
+        number, query = TaskContext.get().getLocalProperty(_BATCH), query_of_task()
         with carrying(), self._options.connect() as cluster:
             table = cluster.table(self._options.table)
             if int(number) < _batches_done(table, self._options, query):
-                return Sent(0, query)
-            return Sent(_send(self._options, table, iterator).rows, query)
+                return Sent(0, query=query)
+            return Sent(_send(self._options, table, iterator).rows, query=query)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """All tasks of the batch have ended well. One without tasks has nothing that could come twice."""
+        """All tasks of the batch have ended well."""
         options = self._options
-        query = next((sent.query for sent in messages if isinstance(sent, Sent)), "")
-        if not query:
+        if not (query := query_of(messages)):
             return
         with carrying(), options.connect() as cluster, cluster.table(options.table).channel(_batches(options, query)) as channel:
             if channel.committed_offset <= batchId:
