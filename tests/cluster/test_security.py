@@ -150,7 +150,7 @@ def test_it_is_served_with_both_or_when_somebody_says_that_it_may_be_insecure(ho
     flags: Sequence[str] = ["--insecure"]
     if how == "guarded":
         flags = [*tls_flags(self_signed(tmp_path / "certificate")), "--access", str(access), *cluster_token(tmp_path)]
-    flags = [*flags, "--listen", "0.0.0.0:0", "--redis", f"redis://{redis.address}/0"]
+    flags = [*flags, "--listen", "0.0.0.0:0", "--advertise", "localhost:0", "--redis", f"redis://{redis.address}/0"]
     coordinator = Process("coordinator", command("coordinator", tmp_path / "store", *flags), tmp_path / "log")
     try:
         assert coordinator.wait_ready().startswith("0.0.0.0:")

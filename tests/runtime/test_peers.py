@@ -332,8 +332,9 @@ def test_settings_that_would_leave_services_without_safe_credentials_are_refused
 
 
 def test_certificates_or_a_token_with_tls_are_enough_for_others_to_reach_a_service() -> None:
-    ServiceSettings(listen="0.0.0.0:1", access="t", cluster_listen="0.0.0.0:2", **TLS, **PEM)
-    ServiceSettings(listen="0.0.0.0:1", access="t", cluster_token="t", **TLS)
+    reached = {"advertise": "w.example:1"}
+    ServiceSettings(listen="0.0.0.0:1", access="t", cluster_listen="0.0.0.0:2", cluster_advertise="w:2", **reached, **TLS, **PEM)
+    ServiceSettings(listen="0.0.0.0:1", access="t", cluster_token="t", **reached, **TLS)
     found = ServiceSettings(cluster_listen="0.0.0.0:2", cluster_advertise="w.example:0", **PEM)
     assert found.cluster_advertised("0.0.0.0:77") == "w.example:77"
     assert ServiceSettings(advertise="w.example:0").cluster_advertised("0.0.0.0:77") == "w.example:77"

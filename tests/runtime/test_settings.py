@@ -122,7 +122,7 @@ def test_a_flag_is_not_guessed_from_its_beginning(capsys: pytest.CaptureFixture[
 def test_an_address_that_others_reach_needs_tls_and_tokens_or_insecure(
     listen: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    tls = ["--tls-cert", "c", "--tls-key", "k"]
+    tls = ["--tls-cert", "c", "--tls-key", "k", "--advertise", "w.example:70"]
     (file := tmp_path / "svc.toml").write_text('cluster_token = "secret"')
     tokens = ["--access", "t", "--config", str(file)]
     assert "insecure" in refused(capsys, "--listen", listen)
@@ -130,7 +130,36 @@ def test_an_address_that_others_reach_needs_tls_and_tokens_or_insecure(
     for flags in (tokens, [*tokens, "--insecure"]):
         assert "in plaintext" in refused(capsys, "--listen", listen, *flags)
     load("--listen", listen, *tls, *tokens)
-    load("--listen", listen, "--insecure")
+    load("--listen", listen, "--insecure", "--advertise", "w.example:70")
+
+
+WILDCARDS = ["0.0.0.0:70", "[::]:70", "[]:70", "0:70", "[0:0:0:0:0:0:0:0]:70", "[::ffff:0.0.0.0]:70"]
+
+
+@pytest.mark.parametrize("every", WILDCARDS)
+@pytest.mark.parametrize(("listen", "advertise"), [("listen", "advertise"), ("cluster_listen", "cluster_advertise")])
+def test_an_address_of_every_machine_wants_one_at_which_others_reach_this_one(listen: str, advertise: str, every: str) -> None:
+    """Services of two machines would have one name, and take each other's leases for their own."""
+    given: dict[str, Any] = {listen: every, "insecure": True}
+    if listen == "cluster_listen":
+        given |= dict.fromkeys(("cluster_cert", "cluster_key", "cluster_ca"), "file.pem")
+    for wrong in (given, given | {advertise: every}):
+        with pytest.raises(ValueError, match=f": set {advertise} to"):
+            ServiceSettings(**wrong)
+    ServiceSettings(**given, **{advertise: "w.example:70"})
+
+
+def test_an_address_of_one_host_is_advertised_as_it_is() -> None:
+    for listen in ("10.1.2.3:70", "[fd00::1]:0", "example.com:70", "00.example:70"):
+        ServiceSettings(listen=listen, insecure=True)
+
+
+@pytest.mark.parametrize("blank", [" ", "\t", "\n", "\u00a0"])
+def test_a_host_with_a_blank_is_refused(blank: str) -> None:
+    """Coordinators tell each other their addresses as words."""
+    for setting in ("listen", "advertise", "cluster_advertise"):
+        with pytest.raises(ValueError, match="no blanks"):
+            ServiceSettings(**{setting: f"a{blank}b:70"})
 
 
 @pytest.mark.parametrize(

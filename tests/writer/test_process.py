@@ -64,10 +64,10 @@ def test_a_memory_limit_that_leaves_nothing_for_rows_is_refused() -> None:
 @pytest.mark.parametrize(
     ("given", "warns"),
     [
-        ({"cluster_listen": "0.0.0.0:0"}, True),
+        ({"cluster_listen": "0.0.0.0:0", "cluster_advertise": "w.example:0"}, True),
         ({"coordinator": ["127.0.0.1:1", "coordinator.example:1"]}, True),
-        ({"listen": "0.0.0.0:0", "insecure": True}, True),
-        ({"listen": "0.0.0.0:0", "insecure": True, "store": "s3://lake"}, False),
+        ({"listen": "0.0.0.0:0", "advertise": "w.example:0", "insecure": True}, True),
+        ({"listen": "0.0.0.0:0", "advertise": "w.example:0", "insecure": True, "store": "s3://lake"}, False),
         ({}, False),
     ],
     ids=str,

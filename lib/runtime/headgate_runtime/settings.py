@@ -1,11 +1,10 @@
 """Settings of a service: each is declared once, and read from flags, the environment and a file, in this order of precedence."""
 
-import argparse
 import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar, Literal, Self, TypeVar, get_args, get_origin
+from typing import ClassVar, Literal, Self, TypeVar
 
 from pydantic import Field, SecretStr, ValidationError, model_validator
 from pydantic.fields import FieldInfo
@@ -13,7 +12,8 @@ from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDict
 
 from headgate_runtime.secret_settings import holds_secret, is_header, is_pem, is_secret_option
-from headgate_runtime.values import Address, Duration, LocalAddress, as_written, is_named_values, is_safe_url, named_values
+from headgate_runtime.setting_flags import flags_of
+from headgate_runtime.values import Address, Duration, LocalAddress, is_named_values, is_safe_url, named_values
 
 PREFIX = "HEADGATE_"
 
@@ -27,7 +27,9 @@ class ServiceSettings(BaseSettings):
     """Whether other services call this one."""
 
     listen: str = Field(default="127.0.0.1:0", description="host:port to serve on; port 0: a free port, which is printed")
-    advertise: str = Field(default="", description="host:port at which others reach this process; empty: the address of `listen`")
+    advertise: str = Field(
+        default="", description="host:port at which others reach this process; empty: `listen`, if that is of one host"
+    )
     insecure: bool = Field(
         default=False,
         description="allow `listen` on an address that other machines reach without TLS and tokens: anybody may then write",
@@ -103,7 +105,8 @@ class ServiceSettings(BaseSettings):
         "cluster_token or, on this machine, without credentials",
     )
     cluster_advertise: str = Field(
-        default="", description="host:port at which other services reach `cluster_listen`; empty: the address of `cluster_listen`"
+        default="",
+        description="host:port at which other services reach `cluster_listen`; empty: the same, if that is of one host",
     )
     cluster_cert: str = Field(
         default="",
@@ -163,7 +166,17 @@ class ServiceSettings(BaseSettings):
                 f"others can reach listen={self.listen}: set tls_cert, tls_key, access and cluster_cert or cluster_token, "
                 "or insecure"
             )
+        self._check_advertised("listen", "advertise")
+        self._check_advertised("cluster_listen", "cluster_advertise")
         return self
+
+    def _check_advertised(self, listen: str, advertise: str) -> None:
+        """Others would take an address of every machine for their own, and services of two machines one name."""
+        shown = getattr(self, advertise) or getattr(self, listen)
+        if shown and Address.parse(shown).is_wildcard:
+            raise ValueError(
+                f"{shown} is an address of every machine: set {advertise} to the host:port at which others reach this one"
+            )
 
     def _check_cluster(self) -> None:
         """Services know each other by certificates, or by a token that never leaves the machine in plaintext."""
@@ -216,7 +229,7 @@ def load_settings(cls: type[_Settings], argv: Sequence[str], *, prog: str, about
     ``--help`` prints every setting and exits with 0. For a wrong setting it prints which and what would be right, and exits with
     2.
     """
-    parser = _parser(cls, prog, about)
+    parser = flags_of(cls.model_fields, PREFIX, prog, about)
     flags = vars(parser.parse_args(list(argv)))
     for name, value in flags.items():
         if name in cls.model_fields and (secret := _secret_in(cls.model_fields[name], value)):
@@ -255,38 +268,6 @@ def _options(value: str) -> Mapping[str, str]:
 
 def _from_file(path: str | None) -> Mapping[str, object]:
     return tomllib.loads(Path(path).read_text(encoding="utf-8")) if path else {}
-
-
-def _parser(cls: type[ServiceSettings], prog: str, about: str) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog=prog,
-        description=about,
-        epilog=f"Every setting is also read from the environment ({PREFIX}NAME) and from the file of --config (name = value).",
-        allow_abbrev=False,
-        argument_default=argparse.SUPPRESS,
-    )
-    parser.add_argument("--config", metavar="FILE", help="TOML file with settings; flags and the environment override it")
-    for name, field in cls.model_fields.items():
-        _add_flag(parser, name, field)
-    return parser
-
-
-def _add_flag(parser: argparse.ArgumentParser, name: str, field: FieldInfo) -> None:
-    flag = "--" + name.replace("_", "-")
-    text = f"{field.description} {_default(field)}".replace("%", "%%")
-    if field.annotation is bool:
-        parser.add_argument(flag, action=argparse.BooleanOptionalAction, help=text)
-        return
-    choices = get_args(field.annotation) if get_origin(field.annotation) is Literal else None
-    metavar = "|".join(choices) if choices else name.rpartition("_")[2].upper()
-    parser.add_argument(flag, metavar=metavar, help=text)
-
-
-def _default(field: FieldInfo) -> str:
-    if field.is_required():
-        return "[required]"
-    shown = field.get_default(call_default_factory=True)
-    return f"[{as_written(shown, field.metadata)}]" if shown not in ("", [], False, SecretStr("")) else ""
 
 
 def _sentence(error: ErrorDetails) -> str:

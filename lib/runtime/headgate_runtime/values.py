@@ -3,6 +3,7 @@
 import ipaddress
 import json
 import re
+import socket
 from collections.abc import Mapping, Sequence
 from typing import Annotated, NamedTuple
 from urllib.parse import urlsplit
@@ -12,6 +13,8 @@ from pydantic_settings import NoDecode
 
 _DURATION_UNITS: Mapping[str, float] = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _BYTE_UNITS: Mapping[str, float] = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+_MAPPED = bytes(10) + b"\xff\xff"
+"""Before an IPv4 address in IPv6."""
 _NUMBER_AND_UNIT = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)")
 
 
@@ -65,6 +68,8 @@ class Address(NamedTuple):
         host, colon, port = text.rpartition(":")
         if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
             raise ValueError(f"{text!r} is no host:port")
+        if not host.isprintable() or " " in host:
+            raise ValueError(f"{text!r} is no host:port: a host has no blanks")
         return cls(host.removeprefix("[").removesuffix("]"), int(port))
 
     def __str__(self) -> str:
@@ -77,6 +82,22 @@ class Address(NamedTuple):
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
             return self.host == "localhost"
+
+    @property
+    def is_wildcard(self) -> bool:
+        """Whether it is all addresses of a machine: 0.0.0.0, ::, and how else the system reads these ("0", no host)."""
+        try:
+            packed = ipaddress.ip_address(self.host).packed
+        except ValueError:
+            packed = _inet_aton(self.host)
+        return not any(packed.removeprefix(_MAPPED))
+
+
+def _inet_aton(host: str) -> bytes:
+    try:
+        return socket.inet_aton(host)
+    except OSError:
+        return host.encode()  # a name
 
 
 def is_safe_url(address: str) -> bool:
