@@ -89,7 +89,7 @@ async def serve(
         witnesses = TimeWitnesses(leases, settings.redis, settings.store, settings.storage_options, guard, world.clock, threads)
         elections = Elections(state, leases, storage, settings, world, counters, threads, created, guard, witnesses)
         try:
-            for problem in filter(None, (plaintext_problem(settings.redis), await leases.setup_problem())):
+            for problem in filter(None, (plaintext_problem(settings), await leases.setup_problem())):
                 _log.warning("redis is not set up for leases", problem=problem)
             async with asyncio.TaskGroup() as tasks:
                 watching = [tasks.create_task(threads.failed()), tasks.create_task(server.access.run())]

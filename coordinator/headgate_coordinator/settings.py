@@ -4,8 +4,9 @@ import re
 from pathlib import Path
 from typing import Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, SecretStr, model_validator
 
+from headgate_coordinator.redis_url import has_password, redis_url_problem
 from headgate_runtime.settings import ServiceSettings
 from headgate_runtime.values import Address, ByteSize, Duration, NamedValues, Words
 
@@ -31,6 +32,11 @@ class CoordinatorSettings(ServiceSettings):
         description="an instance for leases only (maxmemory-policy noeviction); losing it costs takeovers, never data. "
         "rediss://USER:PASSWORD@host:port/0 with TLS and an ACL user, unix://USER:PASSWORD@/path for a socket; with a password "
         "in the environment or the file, not as a flag",
+    )
+    redis_password: SecretStr = Field(
+        SecretStr(""),
+        description="the password of redis's user as it is, where redis has none: in an address some of its characters would "
+        "have to be written as %2F; from the environment or the file, never as a flag",
     )
     redis_ca: str = Field("", description="PEM file of the authority that signed Redis's certificate; empty: the system's")
     redis_cert: str = Field("", description="PEM file of this coordinator's certificate, for a Redis that asks for one")
@@ -158,11 +164,15 @@ class CoordinatorSettings(ServiceSettings):
         return self
 
     def _check_redis(self) -> None:
-        scheme, colon, _ = self.redis.partition("://")
-        if not colon or scheme not in ("redis", "rediss", "unix"):
-            raise ValueError("redis: want redis://host:port/0, rediss://host:port/0 or unix:///path")
+        if problem := redis_url_problem(self.redis):
+            raise ValueError(f"redis: {problem}")
+        password = self.redis_password.get_secret_value()
+        if not password.isprintable():
+            raise ValueError("redis_password: want visible characters; is there a line's end?")
+        if password and has_password(self.redis):
+            raise ValueError("redis_password: redis has a password, too; leave one of them out")
         files = {name: getattr(self, name) for name in ("redis_ca", "redis_cert", "redis_key")}
-        if scheme != "rediss" and (given := [name for name, path in files.items() if path]):
+        if not self.redis.startswith("rediss:") and (given := [name for name, path in files.items() if path]):
             raise ValueError(f"{given[0]} is for TLS: write redis as rediss://host:port/0")
         if bool(self.redis_cert) != bool(self.redis_key):
             raise ValueError("redis_cert and redis_key belong together: give both or none")

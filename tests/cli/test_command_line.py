@@ -165,6 +165,7 @@ def test_every_writer_and_compactor_knows_every_coordinator() -> None:
     assert ["--x" in part.argv for part in parts] == [True, True, False, False, False]
     assert max(part.stage for part in parts) < redis_process(REDIS).stage
     assert [part.environment.get("HEADGATE_REDIS") for part in parts] == [REDIS.url, REDIS.url, None, None, None]
+    assert [part.environment.get("HEADGATE_REDIS_PASSWORD") for part in parts] == ["", "", None, None, None]
     assert not [word for part in parts for word in part.argv[1:] if "secret" in word], "behind the path of this Python"
 
 

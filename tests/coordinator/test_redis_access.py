@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -11,6 +12,7 @@ from headgate_coordinator.leadership import redis_access
 from headgate_coordinator.leadership.leases import Holder, Leases
 from headgate_coordinator.leadership.redis_access import host_of, open_redis, plaintext_problem, redis_of
 from headgate_coordinator.settings import CoordinatorSettings
+from headgate_runtime.lifecycle import StartError
 from headgate_runtime.settings import load_settings
 from support.certificates import Certificate, self_signed
 from support.processes import READY_S
@@ -18,11 +20,19 @@ from support.redis_server import start_private_redis
 from support.tls_front import tls_front
 
 PASSWORD = "correct-horse"
+ANY_CHARACTERS = "h/o%41r?s#e@:"
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Redis]:
     prepared, process = start_private_redis(tmp_path_factory.mktemp("redis"), PASSWORD)
+    yield prepared
+    process.kill()
+
+
+@pytest.fixture(scope="module")
+def server_of_any_characters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Redis]:
+    prepared, process = start_private_redis(tmp_path_factory.mktemp("redis"), ANY_CHARACTERS)
     yield prepared
     process.kill()
 
@@ -120,11 +130,76 @@ def test_settings_that_contradict_each_other_are_refused(wrong: dict[str, str], 
         settings(**wrong)
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis://headgate:hor/se@example.org/0",
+        "redis://headgate:12/se@example.org/0",
+        "redis://headgate:12#se@example.org/0",
+        "redis://headgate:12?se@example.org/0",
+        "redis://headgate:hor%se@example.org/0",
+        "redis://headgate:hor[se@example.org/0",
+        "redis://headgate:horse\n@example.org/0",
+        "redis://headgate:horse@example.org:99999/0",
+        "redis://headgate:horse@example.org:0/0",
+        "redis://headgate:horse@example.org:port/0",
+        "redis://headgate:horse@example.org/leases",
+        "unix://headgate:hor/se@/run/redis.sock",
+        "unix://headgate:horse@",
+    ],
+)
+def test_an_address_that_would_be_read_otherwise_is_refused_without_its_password(
+    url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What stands between : and / is read as a port, and the error of a port repeats it."""
+    monkeypatch.setenv("HEADGATE_REDIS", url)
+    with pytest.raises(SystemExit):
+        load_settings(CoordinatorSettings, ["--store", "/lake"], prog="coordinator", about="")
+    said = capsys.readouterr().err
+    assert "write / as %2F" in said
+    assert "redis_password" in said
+    assert not [part for part in ("hor", "12", "se@", "99999") if part in said]
+
+
+@pytest.mark.parametrize("option", ["colour=red", "db=first", "ssl_cert_reqs=perhaps"])
+def test_an_option_that_the_client_does_not_know_ends_the_start_without_the_password(option: str) -> None:
+    with pytest.raises(StartError, match="an option behind the") as refused:
+        redis_of(settings(redis=f"rediss://headgate:{PASSWORD}@example.org/0?{option}"))
+    assert PASSWORD not in str(refused.value)
+
+
+async def test_a_password_of_its_own_may_have_any_characters(
+    server_of_any_characters: Redis, certificates: dict[str, Certificate]
+) -> None:
+    server, shown = server_of_any_characters, certificates["redis"]
+    given = {"redis": f"unix://headgate@{quote(str(server.socket))}", "redis_password": ANY_CHARACTERS}
+    assert await reached(settings(**given)) == (True, "")
+    assert not (await reached(settings(redis=given["redis"])))[0]
+    async with tls_front(server.socket, shown) as port:
+        by_tls = given | {"redis": f"rediss://headgate@localhost:{port}/0", "redis_ca": str(shown.cert)}
+        assert await reached(settings(**by_tls)) == (True, "")
+    assert ANY_CHARACTERS not in repr(settings(**given))
+
+
+@pytest.mark.parametrize("url", ["redis://headgate:a@h/0", "redis://h/0?password=a"])
+def test_of_two_passwords_none_is_chosen(url: str) -> None:
+    with pytest.raises(ValueError, match="leave one of them out"):
+        settings(redis=url, redis_password="b")
+    for right in ({"redis": "redis://headgate@h/0", "redis_password": "b"}, {"redis": url, "redis_password": ""}):
+        settings(**right)
+
+
+def test_a_password_with_a_line_s_end_is_refused() -> None:
+    with pytest.raises(ValueError, match="redis_password: want visible characters"):
+        settings(redis_password=f"{PASSWORD}\n")
+
+
 def test_what_others_on_the_network_could_read_or_do_is_said() -> None:
     for safe in ("redis://127.0.0.1:1/0", "redis://u:p@localhost/0", "unix://u:p@/a/b?db=0", "rediss://u:p@far.example/0"):
-        assert plaintext_problem(safe) is None
-    assert "plaintext" in (plaintext_problem("redis://u:p@far.example/0") or "")
-    assert "anybody" in (plaintext_problem("redis://far.example/0") or "")
+        assert plaintext_problem(settings(redis=safe)) is None
+    for given in ({"redis": "redis://u:p@far.example/0"}, {"redis": "redis://u@far.example/0", "redis_password": "p"}):
+        assert "plaintext" in (plaintext_problem(settings(**given)) or "")
+    assert "anybody" in (plaintext_problem(settings(redis="redis://far.example/0")) or "")
     assert [host_of(url) for url in ("unix://u:p@/a/b?db=0", "rediss://u:p@far.example:1/0")] == ["", "far.example"]
 
 

@@ -85,6 +85,18 @@ def test_services_take_the_settings_that_they_are_given(name: str, tmp_path: Pat
             assert bool(settings.client_ca) == (name == "own-s3")
 
 
+@pytest.mark.parametrize("name", ["own-redis", "cpu"])
+def test_the_password_of_redis_may_have_any_characters_and_its_user_too(name: str) -> None:
+    """In an address some of a Secret's characters would end it."""
+    found = manifests(template(VALUES[name], "redis.username=a/b@c").out)
+    coordinator = container(dict(pods(found))["headgate-coordinator"], ServiceKind.COORDINATOR)
+    env = {each["name"]: each for each in coordinator["env"]}
+    secret = {"own-redis": "redis", "cpu": "headgate-redis"}[name]
+    assert env["HEADGATE_REDIS_PASSWORD"]["valueFrom"] == {"secretKeyRef": {"name": secret, "key": "password"}}
+    user = {"own-redis": "a%2Fb%40c", "cpu": "headgate"}[name]
+    assert env["HEADGATE_REDIS"]["value"].startswith(f"rediss://{user}@")
+
+
 @pytest.mark.parametrize("name", [name for name in VALUES if name not in ("insecure", "own-s3")])
 def test_clients_reach_services_through_envoy_alone(name: str) -> None:
     found = rendered(name)

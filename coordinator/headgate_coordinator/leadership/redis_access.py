@@ -7,32 +7,44 @@ from urllib.parse import urlsplit
 from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
+from redis.exceptions import RedisError
 
+from headgate_coordinator.redis_url import has_password
 from headgate_coordinator.settings import CoordinatorSettings
+from headgate_runtime.lifecycle import StartError
 
 ANSWER_S = 1.0
 """Timeout of an answer. Longer: a hanging Redis delays the next look; shorter: a busy one looks unreachable."""
 
 
-def open_redis(url: str, *, ca: str = "", cert: str = "", key: str = "") -> Redis:
+def open_redis(url: str, *, password: str = "", ca: str = "", cert: str = "", key: str = "") -> Redis:
     """A client that connects with its first command, and reads the PEM files again for each connection.
 
     ``url``: redis://, rediss:// (TLS: the server shows a certificate for its name, signed by ``ca`` or, without one, by the
     system's authorities) or unix://; with user and password before an @. ``cert`` and ``key``: for a server that asks for them.
+    ``password``: of the address's user, if the address has none. Raises StartError for an option that the client does not know.
     """
-    tls: dict[str, Any] = {}
+    given: dict[str, Any] = {"password": password or None}
     if url.startswith("rediss:"):
-        tls = {"ssl_cert_reqs": "required", "ssl_check_hostname": True, "ssl_ca_certs": ca or None}
-        tls |= {"ssl_certfile": cert or None, "ssl_keyfile": key or None}
-    # One try: callers ask again anyway, and a retried answer would be older than it looks.
-    return Redis.from_url(
-        url, decode_responses=True, socket_timeout=ANSWER_S, socket_connect_timeout=ANSWER_S, retry=Retry(NoBackoff(), 0), **tls
-    )
+        given |= {"ssl_cert_reqs": "required", "ssl_check_hostname": True, "ssl_ca_certs": ca or None}
+        given |= {"ssl_certfile": cert or None, "ssl_keyfile": key or None}
+    given |= {"socket_timeout": ANSWER_S, "socket_connect_timeout": ANSWER_S}
+    try:
+        # One try: callers ask again anyway, and a retried answer would be older than it looks.
+        client = Redis.from_url(url, decode_responses=True, retry=Retry(NoBackoff(), 0), **given)
+        pool = client.connection_pool
+        pool.connection_class(**pool.connection_kwargs)  # reads the options, which the first command would do else
+    except (TypeError, ValueError, RedisError):
+        raise StartError(
+            "redis: the client does not know an option behind the ? of its address; correct it, or leave it out."
+        ) from None
+    return client
 
 
 def redis_of(settings: CoordinatorSettings) -> Redis:
     """The client that the settings describe."""
-    return open_redis(settings.redis, ca=settings.redis_ca, cert=settings.redis_cert, key=settings.redis_key)
+    password = settings.redis_password.get_secret_value()
+    return open_redis(settings.redis, password=password, ca=settings.redis_ca, cert=settings.redis_cert, key=settings.redis_key)
 
 
 def host_of(url: str) -> str:
@@ -54,10 +66,11 @@ def is_this_host(host: str) -> bool:
         return host in ("", "localhost")
 
 
-def plaintext_problem(url: str) -> str | None:
+def plaintext_problem(settings: CoordinatorSettings) -> str | None:
     """What others on the network learn or may do, in one sentence; None: nothing."""
+    url = settings.redis
     if url.startswith("rediss:") or is_this_host(host_of(url)):
         return None
-    if urlsplit(url).password is None:
+    if not (has_password(url) or settings.redis_password):
         return "anybody who reaches Redis may take the leases of tables: give it TLS and an ACL user (rediss://USER:PASSWORD@…)"
     return "its password goes over the network in plaintext: use rediss:// and redis_ca"

@@ -84,11 +84,12 @@ def redis_process(redis: Redis) -> ProcessSpec:
 def service_processes(cluster: Cluster) -> list[ProcessSpec]:
     """Coordinators on consecutive ports from ``port``; writers and compactors on free ports."""
     among_services = [f"127.0.0.1:{port}" for port in cluster.cluster_ports]
+    redis = {"HEADGATE_REDIS": cluster.redis.url, "HEADGATE_REDIS_PASSWORD": ""}  # not that of another cluster
     processes = []
     for number, (port, own) in enumerate(zip(cluster.ports, among_services, strict=True), 1):
         argv = ["--listen", f"127.0.0.1:{port}", "--cluster-listen", own]
         argv += ["--name", f"coordinator-{number}", "--store", cluster.store]
-        processes.append(_service(cluster, "coordinator", number, argv, COORDINATORS, {"HEADGATE_REDIS": cluster.redis.url}))
+        processes.append(_service(cluster, "coordinator", number, argv, COORDINATORS, redis))
     for kind, count in (("writer", cluster.writers), ("compactor", cluster.compactors)):
         argv = ["--listen", "127.0.0.1:0", "--coordinator", ",".join(among_services), "--store", cluster.store]
         argv += ["--cluster-listen", "127.0.0.1:0"] if kind == "writer" else []
