@@ -81,7 +81,9 @@ class CoordinatorSettings(ServiceSettings):
         description="a writer is lost after this silence; shorter: recovery is faster, but writers of a busy machine are lost "
         "without need, and their rows are sent again; at least three times heartbeat_interval",
     )
-    heartbeat_interval: Duration = Field(0.4, gt=0, description="how often writers report that they live and what they hold")
+    heartbeat_interval: Duration = Field(
+        0.4, ge=0.01, le=3600, description="how often writers report that they live and what they hold: 10ms to 1h"
+    )
     lease_ttl: Duration = Field(
         5.0, ge=1, description="a dead coordinator's tables are taken over after this; at least three times lease_renewal"
     )
@@ -139,9 +141,10 @@ class CoordinatorSettings(ServiceSettings):
     )
     compactor_timeout: Duration = Field(
         10.0,
-        gt=0,
+        ge=0.1,
+        le=36000,
         description="a compactor is lost after this silence and others get its operations; shorter: a dead one is noticed "
-        "sooner, but work of a busy one is thrown away. Its heartbeats come ten times as often",
+        "sooner, but work of a busy one is thrown away. Its heartbeats come ten times as often: 100ms to 10h",
     )
 
     @model_validator(mode="after")

@@ -1,5 +1,6 @@
 """Settings of a coordinator: units, relations, storage options."""
 
+import math
 from pathlib import Path
 
 import pytest
@@ -47,3 +48,27 @@ def test_settings_that_do_not_fit_together_are_refused_by_name(wrong: dict[str, 
     with pytest.raises(ValidationError) as refused:
         CoordinatorSettings(store="/s", **wrong)  # type: ignore[arg-type]
     assert named in str(refused.value)
+
+
+@pytest.mark.parametrize("setting", ["channel_retention", "lease_ttl", "checkpoint_interval", "drain_timeout", "expiry_interval"])
+def test_a_time_without_an_end_is_refused_by_name(setting: str) -> None:
+    with pytest.raises(ValidationError, match=setting):
+        CoordinatorSettings(store="/s", **{setting: math.inf})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("setting", "others", "few", "many"),
+    [
+        ("heartbeat_interval", {"writer_timeout": 40000.0, "checkpoint_timeout": 50000.0}, (0.0004, 0.01), (3600.0, 3601.0)),
+        ("compactor_timeout", {}, (0.004, 0.1), (36000.0, 36001.0)),
+    ],
+)
+def test_heartbeats_come_as_often_as_their_message_can_say(
+    setting: str, others: dict[str, float], few: tuple[float, float], many: tuple[float, float]
+) -> None:
+    """In whole milliseconds, of which 0 and more than an hour are refused by writers and compactors."""
+    for wrong in (few[0], many[1]):
+        with pytest.raises(ValidationError, match=setting):
+            CoordinatorSettings(store="/s", **others, **{setting: wrong})  # type: ignore[arg-type]
+    for right in (few[1], many[0]):
+        CoordinatorSettings(store="/s", **others, **{setting: right})  # type: ignore[arg-type]

@@ -84,6 +84,25 @@ def test_a_duration_without_a_known_unit_is_refused(text: str, capsys: pytest.Ca
     assert "--interval" in refused(capsys, f"--interval={text}")
 
 
+@pytest.mark.parametrize("written", ["inf", "nan", "-inf", "-1.0", "1e300", '"40000d"', f'"{"9" * 400}d"'])
+def test_a_duration_that_is_no_time_is_refused(written: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It would end the process at the first wait, or at the first message that has it in milliseconds."""
+    (file := tmp_path / "svc.toml").write_text(f"interval = {written}\n")
+    assert "--interval" in refused(capsys, "--config", str(file))
+
+
+@pytest.mark.parametrize("written", ["-1", "2e18", '"2000000000GiB"', f'"{"9" * 400}GiB"'])
+def test_a_size_that_nothing_has_is_refused(written: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (file := tmp_path / "svc.toml").write_text(f"memory = {written}\n")
+    assert "--memory" in refused(capsys, "--config", str(file))
+
+
+@pytest.mark.parametrize("written", ["0", "inf", "nan", "-1.0"])
+def test_a_rate_of_refusals_is_a_number_above_none(written: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (file := tmp_path / "svc.toml").write_text(f"refusals = {written}\n")
+    assert "--refusals" in refused(capsys, "--config", str(file))
+
+
 @pytest.mark.parametrize("text", ["10", "10mib", "MiB", "-1B", "10s"])
 def test_a_size_without_a_known_unit_is_refused(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert "--memory" in refused(capsys, f"--memory={text}")

@@ -53,6 +53,7 @@ class ServiceSettings(BaseSettings):
     refusals: float = Field(
         default=50,
         gt=0,
+        le=1_000_000,
         description="how many calls of one principal are refused a second by one process, and as many at once; more wait. Of all "
         "callers without an identity together as many. Of creations of tables a tenth as many; more are CODE_OVERLOADED. Of "
         "opens at a writer twice as many, refused or not. Higher: each refusal takes up to 1 ms of the event loop from all "

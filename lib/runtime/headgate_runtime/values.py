@@ -2,17 +2,21 @@
 
 import ipaddress
 import json
+import math
 import re
 import socket
 from collections.abc import Mapping, Sequence
 from typing import Annotated, NamedTuple
 from urllib.parse import urlsplit
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field
 from pydantic_settings import NoDecode
 
 _DURATION_UNITS: Mapping[str, float] = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _BYTE_UNITS: Mapping[str, float] = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+_LONGEST_S = 36500 * 86400.0
+"""A hundred years: in milliseconds, everything that waits and stores times can hold it."""
+_MOST_BYTES = 1 << 60
 _MAPPED = bytes(10) + b"\xff\xff"
 """Before an IPv4 address in IPv6."""
 _NUMBER_AND_UNIT = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)")
@@ -46,10 +50,10 @@ def as_written(value: object, metadata: Sequence[object]) -> str:
     return ", ".join(value) if isinstance(value, list) else str(value)
 
 
-Duration = Annotated[float, BeforeValidator(duration)]
+Duration = Annotated[float, BeforeValidator(duration), Field(ge=0, le=_LONGEST_S)]
 """Seconds. Text needs a unit."""
 
-ByteSize = Annotated[int, BeforeValidator(byte_size)]
+ByteSize = Annotated[int, BeforeValidator(byte_size), Field(ge=0, le=_MOST_BYTES)]
 """Bytes. Text needs a unit."""
 
 Words = Annotated[list[str], NoDecode, BeforeValidator(word_list)]
@@ -155,4 +159,6 @@ def _in_units(value: object, units: Mapping[str, float], wanted: str) -> float:
     found = _NUMBER_AND_UNIT.fullmatch(value.strip()) if isinstance(value, str) else None
     if found is None or found[2] not in units:
         raise ValueError(f"{value!r} is not {wanted}; units: {', '.join(units)}")
-    return float(found[1]) * units[found[2]]
+    if math.isinf(number := float(found[1]) * units[found[2]]):
+        raise ValueError(f"not {wanted}: the number is too large")
+    return number
