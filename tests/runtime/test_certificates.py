@@ -64,7 +64,7 @@ def test_an_authority_of_clients_is_refused_when_no_client_could_connect(tmp_pat
         cluster = {
             "cluster_cert": str(server.cert),
             "cluster_key": str(server.key),
-            "cluster_ca": "c",
+            "cluster_ca": str(authority.cert),
             "cluster_listen": "127.0.0.1:0",
         }
         check_certificates(ServiceSettings(**own, **cluster), now_ms)  # type: ignore[arg-type]
@@ -78,6 +78,26 @@ def test_an_authority_of_clients_is_refused_when_no_client_could_connect(tmp_pat
     check(both, now + DAY_MS)
 
 
+FILES = ("tls_cert", "tls_key", "tls_ca", "client_ca", "cluster_cert", "cluster_key", "cluster_ca")
+
+
+@pytest.mark.parametrize("missing", FILES)
+def test_a_file_that_is_not_there_is_refused_by_name(missing: str, tmp_path: Path) -> None:
+    authority = Authority(tmp_path / "authority")
+    issued = authority.issue("server", ["localhost"])
+    given = {name: str({"cert": issued.cert, "key": issued.key, "ca": authority.cert}[name.rpartition("_")[2]]) for name in FILES}
+    settings = {"access": "a", "cluster_listen": "127.0.0.1:0", **given}
+    check_certificates(ServiceSettings(**settings), SystemClock().now_ms())  # type: ignore[arg-type]
+    with pytest.raises(StartError, match=rf"{missing}: /gone\.pem cannot be read: No such file .*Name a file"):
+        check_certificates(ServiceSettings(**settings | {missing: "/gone.pem"}), SystemClock().now_ms())  # type: ignore[arg-type]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("service", ["coordinator", "writer", "compactor"])
+def test_a_service_whose_authority_is_not_there_ends_and_its_last_line_says_so(service: str, tmp_path: Path) -> None:
+    assert "tls_ca: /gone.pem cannot be read" in last_words(service, tmp_path, "--tls-ca", "/gone.pem")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("service", ["coordinator", "writer", "compactor"])
 def test_a_service_with_an_expired_certificate_ends_and_its_last_line_says_what_to_do(service: str, tmp_path: Path) -> None:
@@ -86,15 +106,21 @@ def test_a_service_with_an_expired_certificate_ends_and_its_last_line_says_what_
     flags = ["--cluster-cert", str(issued.cert), "--cluster-key", str(issued.key), "--cluster-ca", str(authority.cert)]
     if service != "compactor":
         flags += ["--cluster-listen", "127.0.0.1:0"]
-    flags += ["--store", str(tmp_path / "store")] if service == "coordinator" else ["--coordinator", "127.0.0.1:1"]
+    said = last_words(service, tmp_path, *flags)
+    assert f"cluster_cert: the certificate in {issued.cert} has expired" in said
+    assert "Renew it" in said
+
+
+def last_words(service: str, folder: Path, *flags: str) -> str:
+    """Why it could not start."""
+    needed = ["--store", str(folder / "store")] if service == "coordinator" else ["--coordinator", "127.0.0.1:1"]
     module = f"headgate_{service}"
-    command = [sys.executable, "-m", module, "--log-format", "json", *flags]
-    process = Process(service, command, tmp_path / "log", env=ENVIRONMENT, program=module)
+    command = [sys.executable, "-m", module, "--log-format", "json", *needed, *flags]
+    process = Process(service, command, folder / "log", env=ENVIRONMENT, program=module)
     try:
         assert process.wait_end() == 1
     finally:
         process.kill()
     said = json.loads(process.log.read_text(encoding="utf-8").splitlines()[-1])
     assert said["event"] == "service cannot start", process.tail()
-    assert f"cluster_cert: the certificate in {issued.cert} has expired" in said["why"]
-    assert "Renew it" in said["why"]
+    return str(said["why"])

@@ -18,6 +18,7 @@ from headgate_proto.cluster.v1 import coordination_pb2, coordination_pb2_grpc
 from headgate_runtime.channels import connect
 from headgate_runtime.errors import METADATA_KEY, from_call, rpc_error
 from headgate_runtime.grpc_server import Server, principal
+from headgate_runtime.lifecycle import StartError
 from headgate_runtime.limits import CLIENT_OPTIONS, RECEIVED_BYTES, DoorLimits, server_options
 from headgate_runtime.listening import ListenError
 from headgate_runtime.settings import ServiceSettings, load_settings
@@ -232,10 +233,13 @@ async def test_the_clusters_own_services_take_the_clusters_token_only(tokens: li
 def test_an_access_file_that_is_wrong_or_not_there_stops_the_start(tmp_path: Path) -> None:
     path = tmp_path / "access.toml"
     guarded = ServiceSettings(access=str(path), cluster_token=SecretStr("c"))
-    with pytest.raises(OSError, match=r"access\.toml"):
+    with pytest.raises(StartError, match=r"access: .*access\.toml cannot be read: No such file"):
         Server(guarded)
     path.write_text("[tokens]\n\nalice = 1\n")
-    with pytest.raises(ValueError, match=r"access\.toml: line 3: want"):
+    with pytest.raises(StartError, match=r"access: the file is wrong: .*access\.toml: line 3: want"):
+        Server(guarded)
+    path.write_bytes(b"\xff")
+    with pytest.raises(StartError, match=r"access: the file is wrong"):
         Server(guarded)
 
 

@@ -69,7 +69,7 @@ class Server:
     addresses, host:port, of proxies; clients that dialled one are asked to call no other address. ``route``: of calls for another
     server (``forwarding``).
     Raises RuntimeError if protobuf runs without its C implementation (CVE-2025-4565, and every message costs a hundred times
-    more), OSError or ValueError if the files that the settings name are wrong.
+    more), StartError if the access file or the audit log cannot be used.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class Server:
         self._settings = settings
 
     async def start(self) -> str:
-        """Serves from now on; returns the host:port really bound. Raises ListenError, StartError for an expired certificate."""
+        """Serves from now on; returns the host:port really bound. Raises ListenError, StartError for certificates."""
         check_certificates(self._settings, self._clock.now_ms())
         await self.access.begin()
         settings = self._settings

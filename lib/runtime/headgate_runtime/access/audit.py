@@ -12,6 +12,7 @@ from typing import Final, Protocol
 import structlog
 
 from headgate_runtime.access.identity import Identity
+from headgate_runtime.lifecycle import StartError
 from headgate_runtime.world import Clock
 
 STDERR: Final = "stderr"
@@ -138,8 +139,13 @@ class JsonLines:
 
 
 def audit_log(place: str, clock: Clock) -> AuditLog:
-    """By the setting ``audit_log``. Raises OSError."""
-    return NoAudit() if place == NONE else JsonLines(place, clock)
+    """By the setting ``audit_log``. Raises StartError."""
+    try:
+        return NoAudit() if place == NONE else JsonLines(place, clock)
+    except OSError as error:
+        raise StartError(
+            f"audit_log: {place} cannot be written: {error.strerror}. Name a file that this service may write."
+        ) from error
 
 
 def _opened(place: str) -> int:

@@ -21,6 +21,7 @@ from headgate_runtime.access.rights import Denied, Right
 from headgate_runtime.access.signed_tokens import Claims, SignedTokens
 from headgate_runtime.access.tokens import ClusterToken, FileTokens
 from headgate_runtime.errors import wire_error
+from headgate_runtime.lifecycle import StartError
 from headgate_runtime.peers import is_service
 from headgate_runtime.settings import ServiceSettings
 from headgate_runtime.world import Clock
@@ -56,7 +57,7 @@ class AccessControl:
     """With the setting `access` clients need credentials and roles; with `cluster_token` services need that. Without, everybody
     may call what is for clients, or for services.
 
-    Raises OSError or ValueError if the access file cannot be read or is wrong.
+    Raises StartError if the access file cannot be read or is wrong.
     """
 
     def __init__(self, settings: ServiceSettings, clock: Clock) -> None:
@@ -83,8 +84,11 @@ class AccessControl:
         if self._path is not None:
             try:
                 self._take(_loaded(self._path, b""))
+            except OSError as error:
+                why = f"access: {self._path} cannot be read: {error.strerror}. Name a file that this service may read."
+                raise StartError(why) from error
             except ValueError as error:
-                raise ValueError(f"{self._path}: {error}") from error
+                raise StartError(f"access: the file is wrong: {self._path}: {error}") from error
 
     @property
     def alarms(self) -> Sequence[str]:
