@@ -15,6 +15,7 @@ from headgate_coordinator.leadership import leases as leases_module
 from headgate_coordinator.leadership import redis_access
 from headgate_coordinator.leadership.leases import Holder, Leases
 from headgate_coordinator.leadership.redis_access import open_redis
+from support.cutting_proxy import cutting_proxy
 from support.processes import READY_S
 from support.redis_server import start_redis
 
@@ -137,6 +138,26 @@ async def test_after_flushall_the_next_beat_holds_everything_again(make: Make, c
     assert beat is not None
     assert not beat.recreated
     assert not await other.take_lease("t")
+
+
+async def test_a_lease_that_was_made_anew_is_doubted_also_when_redis_s_answer_was_lost(
+    make: Make, client: Redis, redis: str
+) -> None:
+    """The next renewal finds the lease as its own: then nobody would ask the log who owns the table (rule R1)."""
+    async with cutting_proxy(redis) as proxy:
+        one = make("one", address=proxy.address)
+        for table in ("t", "u"):
+            await one.take_lease(table)
+        await one.renew(["t", "u"])
+        await client.flushall()
+        proxy.cut_answer_to = b"EXEC"
+        assert await one.renew(["t", "u"]) is None
+        assert proxy.cuts == 1
+        assert await make("other").holders(["t"]) == {"t": one.own}, "the transaction was done"
+        await one.release_lease("u")
+        await one.take_lease("u")
+        beats = [await one.renew(["t", "u"]) for _ in range(2)]
+    assert [beat and list(beat.recreated) for beat in beats] == [["t"], []]
 
 
 async def test_who_was_faster_after_flushall_keeps_the_lease(make: Make, client: Redis) -> None:

@@ -12,15 +12,18 @@ from dataclasses import dataclass, field
 class CuttingProxy:
     """Stands before one server. ``cut_after`` bytes towards the server all connections are reset, once; ``cut()`` does it now.
 
+    ``cut_answer_to``: they are reset once, in the place of the server's answer to a message that has these bytes.
     ``connections``: how many are open.
     """
 
     upstream: str
     address: str = ""
     cut_after: int | None = None
+    cut_answer_to: bytes = b""
     cuts: int = 0
     connections: int = 0
     _open: list[asyncio.StreamWriter] = field(default_factory=list)
+    _cuts_answer: bool = False
     _passing: asyncio.Event = field(default_factory=asyncio.Event)
 
     def cut(self) -> None:
@@ -59,6 +62,12 @@ class CuttingProxy:
         with contextlib.suppress(OSError):
             while chunk := await reader.read(65536):
                 await self._passing.wait()
+                if counted and self.cut_answer_to and self.cut_answer_to in chunk:
+                    self.cut_answer_to, self._cuts_answer = b"", True
+                elif self._cuts_answer and not counted:
+                    self._cuts_answer = False
+                    self.cut()
+                    return
                 if counted and self.cut_after is not None:
                     self.cut_after -= len(chunk)
                     if self.cut_after < 0:

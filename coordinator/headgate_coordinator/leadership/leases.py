@@ -56,7 +56,8 @@ NOBODY = Holder("", "", "")
 class Renewal:
     """Result of a renewal. ``lost``: tables that another process holds now; ``coordinators``: all that live, this one included.
 
-    ``recreated``: leases that were gone. Others may have held them in between, so the log has to name the tables' owners.
+    ``recreated``: leases that were gone, also at a renewal before that ended without an answer. Others may have held them in
+    between, so the log has to name the tables' owners.
     """
 
     lost: Mapping[str, Holder]
@@ -82,6 +83,8 @@ class Leases:
         self._registered = False
         self._left = False
         self._freed: set[str] = set()
+        self._doubted: set[str] = set()
+        """Tables whose lease was gone, that no renewal has returned yet: Redis may have made it anew although no answer came."""
         self._prefix = f"headgate:{cluster.encode().hex()}"
         self._known, self._new = f"{self._prefix}:known", f"{self._prefix}:new"
         self._ttl_ms = round(ttl_s * 1000)
@@ -120,19 +123,21 @@ class Leases:
             if stands:
                 pipe.set(member, self.own.encode(), px=self._ttl_ms)
             lost: dict[str, Holder] = {}
-            recreated: list[str] = []
             for table, key, value in zip(held, keys, found, strict=True):
                 if table in self._freed:
                     continue
                 if value is None or value == self.own.encode():
                     if value is None:  # FLUSHALL, a restart without a file, or this process was paused
-                        recreated.append(table)
+                        self._doubted.add(table)
                     pipe.set(key, self.own.encode(), px=self._ttl_ms)
                 else:
                     lost[table] = Holder.decode(value)
             await pipe.execute()
         self._registered = stands
-        return Renewal(lost, recreated, await self._coordinators())
+        coordinators = await self._coordinators()
+        recreated = [table for table in held if table in self._doubted]
+        self._doubted.difference_update(recreated)
+        return Renewal(lost, recreated, coordinators)
 
     async def coordinators(self) -> list[Holder] | None:
         """Living coordinators, by name; renewals return them too, but less often."""
@@ -184,6 +189,7 @@ class Leases:
         For one lease's length Redis remembers that it was freed and did not get lost.
         """
         self._freed.add(table)
+        self._doubted.discard(table)
         await self._ask(lambda: self._drop(self._lease(table), note=self._freed_note(table)))
 
     async def freed(self, tables: Sequence[str]) -> Collection[str]:
