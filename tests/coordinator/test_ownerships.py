@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
+from headgate_coordinator.leadership import ownerships
 from headgate_coordinator.leadership.coordinator_state import CoordinatorState
 from headgate_coordinator.leadership.leases import Holder
 from headgate_coordinator.leadership.ownerships import Ownerships
@@ -20,6 +21,8 @@ from headgate_coordinator.tables.guarded_clock import GuardedClock
 from headgate_coordinator.tables.storage import TableStorage
 from headgate_coordinator.tables.work import RunService
 from headgate_runtime.world import World
+from headgate_tables.backoff import Backoff
+from headgate_tables.errors import StoreUnavailableError
 from headgate_tables.face.definition import Definition
 from headgate_tables.face.owner import Table
 from headgate_tables.hudi import OwnerProcess, open_table
@@ -37,10 +40,15 @@ class HeldStorage(TableStorage):
         world, system = World.real(), System.real()
         super().__init__(settings, world, system, GuardedClock(system.clock, world.clock))
         self.begun, self.goes_on = threading.Event(), threading.Event()
+        self.fails = False
+        self.opens = 0
 
     def open_owned(self, name: str, address: str, adoption: RunService | None = None) -> tuple[Table, Definition]:
+        self.opens += 1
         self.begun.set()
         assert self.goes_on.wait(READY_S)
+        if self.fails:
+            raise StoreUnavailableError("busy", fix="Wait.")
         return super().open_owned(name, address, adoption)
 
 
@@ -55,8 +63,10 @@ class Scene:
         system, world = System.real(), World.real()
         guard, leases = GuardedClock(system.clock, world.clock), _Leases()
         metrics: Any = Metrics(CollectorRegistry())
-        parts: Any = (CoordinatorState(own=OWN), leases, self.storage, settings, world, metrics, threads, guard)
-        self.serving = asyncio.ensure_future(Ownerships(*parts).serve("t", lambda: None))
+        self.state = CoordinatorState(own=OWN)
+        parts: Any = (self.state, leases, self.storage, settings, world, metrics, threads, guard)
+        self.ownerships = Ownerships(*parts)
+        self.serving = asyncio.ensure_future(self.ownerships.serve("t", lambda: None))
 
     def newest_epoch(self) -> int:
         with open_table(self.url) as table:
@@ -116,3 +126,25 @@ async def test_an_ownership_that_waits_for_a_thread_ends_at_once_when_it_is_give
             scene.storage.goes_on.set()
     assert not scene.storage.begun.is_set()
     assert scene.newest_epoch() == 0
+
+
+@pytest.mark.parametrize(
+    ("draining_first", "pause_s"), [(True, READY_S), (False, 0.1)], ids=["it drains already", "in the pause"]
+)
+async def test_an_ownership_that_ends_with_an_error_is_the_last_one_of_a_coordinator_that_drains(
+    draining_first: bool, pause_s: float, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing would ask the next one to drain, and it would keep the table from others up to the drain's deadline."""
+    monkeypatch.setattr(ownerships, "PAUSES", Backoff(first=pause_s, longest=pause_s))
+    scene.storage.fails = True
+    assert await asyncio.to_thread(scene.storage.begun.wait, READY_S)
+    scene.ownerships.draining = draining_first
+    scene.storage.goes_on.set()
+    async with asyncio.timeout(READY_S / 2):
+        while "t" not in scene.state.troubles and not scene.serving.done():
+            await asyncio.sleep(0)
+        scene.ownerships.draining = True
+        while not scene.serving.done() and scene.storage.opens == 1:
+            await asyncio.sleep(0.001)
+    assert scene.storage.opens == 1
+    assert scene.serving.result() is False

@@ -83,15 +83,15 @@ class Ownerships:
         )
 
     async def serve(self, table: str, owned: Callable[[], None]) -> bool:
-        """Owns the table again and again, until it is drained, cancelled, dropped, renamed, or another coordinator's. Returns
-        whether it was dropped or renamed.
+        """Owns the table again and again, until it is drained, cancelled, dropped, renamed, or another coordinator's, or this
+        coordinator drains. Returns whether it was dropped or renamed.
 
         ``owned`` is called at the beginning of each ownership.
         """
         failures = 0
         clock = self._world.clock
         try:
-            while True:
+            while not self.draining:
                 began = clock.monotonic()
                 trouble = await self._own(table, owned)
                 if trouble is None or (isinstance(trouble, DeposedError) and not await self._is_ours(table)):
@@ -106,7 +106,9 @@ class Ownerships:
                 if before is None or not in_grace:
                     _log.warning("table is not served", table=table, error=str(trouble), kind=type(trouble).__name__)
                 failures = 1 if clock.monotonic() - began > CALM_S else failures + 1
-                await clock.sleep(PAUSES.after(failures))
+                if not self.draining:
+                    await clock.sleep(PAUSES.after(failures))
+            return False
         finally:
             self._state.troubles.pop(table, None)
 
