@@ -114,3 +114,4 @@ async def test_a_stream_of_which_nothing_is_heard_is_opened_again(cluster: Clust
     async with aio.connect(front, front=True, system=System(world, world), timeout=120) as hg:
         await write(hg)
     assert ids(cluster) == [0]
+    assert world.looks < 100
