@@ -244,15 +244,15 @@ async def test_a_message_in_parts_is_taken_as_one(tmp_path: Path, redis: str) ->
 
 
 async def test_a_writer_that_is_slow_to_send_a_large_message_is_not_silent(tmp_path: Path, redis: str) -> None:
-    report = wire.TableReport(table="not here", open=wire.OpenRequest(request=7, channel="c" * (5 * PART_BYTES)))
+    report = wire.TableReport(table="not here", open=wire.OpenRequest(request=7, channel="c" * (29 * PART_BYTES)))
     async with (
-        running_coordinator(tmp_path, redis, writer_timeout=1.0) as coordinator,
+        running_coordinator(tmp_path, redis, writer_timeout=2.5) as coordinator,
         grpc.aio.insecure_channel(coordinator.address) as channel,
     ):
         call = CoordinationServiceStub(channel).Control()
         await call.write(wire.ControlRequest(hello=wire.Hello(process="p", address="w:1")))
         for each in in_parts(wire.ControlRequest(table=report)):
-            await asyncio.sleep(0.4)
+            await asyncio.sleep(0.1)  # thirty times: longer than the timeout in all
             await call.write(each)
         assert (await call.read()).WhichOneof("message") == "welcome"
         assert (await call.read()).table.open_refused.request == 7
