@@ -279,6 +279,11 @@ _BY_ACTION: dict[int, type[HeadgateError]] = {
 }
 
 
+def connection_closed() -> ClosedError:
+    """The error of calls to a closed connection."""
+    return ClosedError("the connection is closed", fix="Connect again.")
+
+
 def from_wire(error: wire.Error) -> HeadgateError:
     """The exception for a server's error: by its code, or by its action when the code is newer than this SDK."""
     kind = _BY_CODE.get(error.code) or _BY_ACTION.get(error.action, InternalError)

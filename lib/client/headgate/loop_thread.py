@@ -9,7 +9,7 @@ from concurrent.futures import CancelledError, Future
 from contextlib import AbstractAsyncContextManager
 from typing import Generic, TypeVar
 
-from headgate.errors import ClosedError
+from headgate.errors import ClosedError, connection_closed
 
 Result = TypeVar("Result")
 Resource = TypeVar("Resource")
@@ -44,7 +44,7 @@ class LoopThread(Generic[Resource]):
 
     def check_is_here(self) -> None:
         """Raises ClosedError in a process that was forked from the thread's."""
-        if os.getpid() != self._process:
+        if not self.is_here:
             raise ClosedError("the connection belongs to the parent process", fix=_FORK)
 
     def run(self, coroutine: Coroutine[object, None, Result]) -> Result:
@@ -53,7 +53,7 @@ class LoopThread(Generic[Resource]):
             self.check_is_here()
             with self._gate:  # behind its end the loop would take the coroutine and never run it
                 if not self._end.alive:
-                    raise _closed()
+                    raise connection_closed()
                 future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         except ClosedError:
             coroutine.close()
@@ -61,7 +61,7 @@ class LoopThread(Generic[Resource]):
         try:
             return future.result()
         except CancelledError:
-            raise _closed() from None  # nothing else ends a coroutine from outside
+            raise connection_closed() from None  # nothing else ends a coroutine from outside
         except BaseException:
             future.cancel()
             raise
@@ -84,10 +84,6 @@ def _run(make: Callable[[], AbstractAsyncContextManager[Resource]], ready: "Futu
             ready.set_exception(error)
 
     asyncio.run(main())
-
-
-def _closed() -> ClosedError:
-    return ClosedError("the connection is closed", fix="Connect again.")
 
 
 def _end(

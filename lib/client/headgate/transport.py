@@ -10,13 +10,13 @@ from grpc import aio
 
 from headgate.credentials import Look, Shown
 from headgate.errors import (
-    ClosedError,
     HeadgateError,
     InternalError,
     PermissionDeniedError,
     UnauthenticatedError,
     UnavailableError,
     VersionError,
+    connection_closed,
     from_wire,
 )
 from headgate.unreachable import why_unreachable
@@ -133,7 +133,7 @@ class Transport:
     def check_open(self) -> None:
         """Raises ClosedError."""
         if self.is_closed:
-            raise ClosedError("the connection is closed", fix="Connect again.")
+            raise connection_closed()
 
     def answered(self, address: str, metadata: aio.Metadata | None, *, heard: bool = True) -> str:
         """Notes what the first metadata of an answer say (``headgate_proto.handshake``); ``address``: whom the call was for.
