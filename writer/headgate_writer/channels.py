@@ -208,7 +208,7 @@ class Hold:
 
     @property
     def untaken(self) -> int:
-        """Answers that ``take_answers`` has not taken yet, acknowledgements left out."""
+        """Answers that ``take_answers`` has not taken yet. The acknowledgement that it would add itself does not count."""
         return len(self._answers)
 
     @property

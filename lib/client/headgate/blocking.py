@@ -43,7 +43,7 @@ def connect(
     coordinators' setting `front` names it.
 
     A connection has a thread, which a fork of the process has not: what it calls there is a ClosedError, and so is connecting
-    anew while the parent was connected. Connect after the fork.
+    anew while the parent was connected. gRPC itself may also crash in such a fork. Connect after the fork.
 
     Raises InvalidArgumentError (also for a profile that others may open), OSError (a file of TLS or of the token), ClosedError::
 
