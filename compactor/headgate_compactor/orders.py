@@ -3,7 +3,6 @@
 from headgate_proto.cluster.v1 import compaction_pb2 as wire
 from headgate_proto.cluster.v1.table_pb2 import TableDefinition
 from headgate_runtime.definitions import definition_fields
-from headgate_runtime.errors import UnknownMessageError
 from headgate_runtime.messages import check_complete
 from headgate_tables.face.definition import Definition
 from headgate_tables.face.operation import Operation, PinnedFile
@@ -17,20 +16,16 @@ def read_definition(message: TableDefinition) -> Definition:
 
 
 def read_operation(message: wire.CompactionOperation) -> Operation:
-    """Returns an operation. Raises UnknownMessageError for a missing or unknown field, and where no log is left to merge."""
+    """Returns an operation. Raises UnknownMessageError for a missing or unknown field."""
     check_complete(message, "an operation of a compaction", may_lack=("base", "merged_log"))
-    try:
-        return Operation(
-            message.partition,
-            message.file_id,
-            _pinned(message.base) if message.HasField("base") else None,
-            tuple(map(_pinned, message.logs)),
-            message.output,
-            message.merged_log,
-            tuple(message.kept_logs),
-        )
-    except ValueError as error:
-        raise UnknownMessageError(f"an operation of a compaction: {error}") from error
+    return Operation(
+        message.partition,
+        message.file_id,
+        _pinned(message.base) if message.HasField("base") else None,
+        tuple(map(_pinned, message.logs)),
+        message.output,
+        message.merged_log,
+    )
 
 
 def _pinned(message: wire.PinnedFile) -> PinnedFile:

@@ -10,7 +10,6 @@ from headgate_proto.cluster.v1 import compaction_pb2 as wire
 from headgate_runtime.errors import UnknownMessageError
 from headgate_runtime.logs import get_logger
 from headgate_tables.errors import CorruptFileError, MissingFileError, ReopenTable, RetryLater, SyncFailedError, TablesError
-from headgate_tables.face.log import DataFile
 from headgate_tables.face.operation import OperationResult
 from headgate_tables.opening import compaction_task, open_folder
 from headgate_tables.system import Ids
@@ -113,10 +112,5 @@ def _finished(attempt: wire.Attempt, compacted: OperationResult) -> wire.Attempt
         deletes=compacted.deletes,
         log_rows=compacted.log_rows,
         log_blocks=compacted.log_blocks,
-        log=_created(compacted.log) if compacted.log is not None else None,
-        kept_logs=map(_created, compacted.kept_logs),
+        log=wire.CreatedFile(size=compacted.log.size, sha256=compacted.log.sha256) if compacted.log is not None else None,
     )
-
-
-def _created(file: DataFile) -> wire.CreatedFile:
-    return wire.CreatedFile(size=file.size, sha256=file.sha256)

@@ -14,8 +14,7 @@ WHOLE = Operation("p/q", "f-0", PinnedFile("base", 7), (PinnedFile("log 1", 0), 
 
 
 def test_every_field_of_an_operation_comes_through() -> None:
-    minor = replace(WHOLE, merged_log=".log 3")
-    for sent in (WHOLE, Operation("", "f-0", None, (), "out"), minor, replace(minor, kept_logs=(".log 4",))):
+    for sent in (WHOLE, Operation("", "f-0", None, (), "out"), replace(WHOLE, merged_log=".log 3")):
         assert read_operation(CompactionOperation.FromString(operation_message(sent).SerializeToString())) == sent
 
 
@@ -24,13 +23,6 @@ def test_an_operation_without_a_field_is_refused(name: str) -> None:
     message = operation_message(WHOLE)
     message.ClearField(name)  # type: ignore[arg-type]
     with pytest.raises(UnknownMessageError, match=f"an operation of a compaction without `{name}` is unknown here"):
-        read_operation(message)
-
-
-def test_an_operation_that_keeps_all_logs_is_refused() -> None:
-    message = operation_message(replace(WHOLE, merged_log=".log 3", kept_logs=(".log 4",)))
-    message.kept_logs.append(".log 5")
-    with pytest.raises(UnknownMessageError, match="2 of 2 logs are kept"):
         read_operation(message)
 
 

@@ -5,13 +5,11 @@ import pytest
 from headgate_coordinator.core import events
 from headgate_coordinator.core.instructions import Attach, Barrier, Membership, Refusal, Throttle
 from headgate_coordinator.core.tally import Tally
-from headgate_coordinator.streams.messages import MOST_TALLIES, OrderTarget, event_of, order_of, read_result
+from headgate_coordinator.streams.messages import MOST_TALLIES, OrderTarget, event_of, order_of
 from headgate_proto.api.v1 import errors_pb2
-from headgate_proto.cluster.v1 import compaction_pb2
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_proto.cluster.v1.table_pb2 import TableDefinition
 from headgate_runtime.errors import UnknownMessageError
-from headgate_tables.face.operation import Operation, PinnedFile
 
 TO = OrderTarget("t", 3, "file:///t", TableDefinition())
 
@@ -58,27 +56,3 @@ def test_the_order_that_begins_a_checkpoint_says_how_its_blocks_are_written() ->
     begun = Membership(8, (("a", "a:1"),), (0,))
     assert order_of(TO, 1, Attach(begun), "avro").attach.membership.block_format == "avro"
     assert order_of(TO, 1, Barrier(7, begun), "auto").barrier.next.block_format == "auto"
-
-
-LOGS = (PinnedFile("merged before", 1), PinnedFile("written since", 2))
-MINOR = Operation("p", "f-0", PinnedFile("base", 7), LOGS, "out", ".log 2", (".log 1",))
-
-
-def test_the_files_of_a_minor_compaction_get_the_names_of_its_plan() -> None:
-    created = [compaction_pb2.CreatedFile(size=number, sha256=str(number)) for number in (1, 2)]
-    done = compaction_pb2.AttemptFinished(size=7, sha256="7", log=created[1], kept_logs=created[:1])
-    found = [(file.path, file.size, file.sha256) for file in read_result(MINOR, done).files]
-    assert found == [("p/out", 7, "7"), ("p/.log 1", 1, "1"), ("p/.log 2", 2, "2")]
-
-
-@pytest.mark.parametrize(("merged", "kept"), [(True, 0), (True, 2), (False, 1)])
-def test_a_compaction_that_kept_another_number_of_logs_than_its_plan_is_unknown(merged: bool, kept: int) -> None:
-    """What the missing ones say would be nowhere in the new slice."""
-    created = compaction_pb2.CreatedFile(size=1)
-    done = compaction_pb2.AttemptFinished(log=created if merged else None, kept_logs=[created] * kept)
-    with pytest.raises(UnknownMessageError, match=f"kept {kept} log files in place of {int(merged)}"):
-        read_result(MINOR, done)
-
-
-def test_an_ordinary_compaction_where_a_minor_one_would_not_do_has_only_its_base_file() -> None:
-    assert [file.path for file in read_result(MINOR, compaction_pb2.AttemptFinished(size=7)).files] == ["p/out"]

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from headgate_tables import hudi
-from support.minor import SETTINGS, compact, finish, only_minor, sizes
+from support.minor import SETTINGS, compact, only_minor, sizes
 from support.readers import assert_all_agree, query_by_hudi_rs
 from support.spark_hudi import SparkTable, read_by_spark
 from support.tables import SHORT, keys, rows
@@ -59,33 +59,6 @@ def test_all_read_the_copied_base_file_and_the_merged_log_and_spark_merges_them(
     assert not {operation.at(each.name) for each in (*operation.logs, operation.base)} & sizes(table).keys()
     assert_all_agree(spark, path, shown(expected))
     _spark_goes_on(spark, path, expected, ordering, version)
-
-
-@pytest.mark.parametrize("ordering", ["ts", None], ids=["event time", "commit time"])
-def test_all_read_kept_logs_and_spark_merges_them(spark: Any, tmp_path: Path, ordering: str | None) -> None:
-    """Their blocks have instants of earlier compactions, which the timeline has, and then only its archive."""
-    path, expected = tmp_path / "t", dict.fromkeys("abcdef", (10, "base"))
-    table = hudi.create_table(str(path), rows().schema, record_key="id", ordering=ordering, buckets=1)
-    table.configure({**SETTINGS, **SHORT, "hoodie.compact.inline.max.delta.commits": "12"})
-    table.upsert(shown(expected))
-    table.compact()
-    begun = ""
-    for turn in range(3):
-        while not table.plans:
-            number = len(expected)
-            written = {"a": (100 + number, f"{turn}"), f"new {number}": (number, f"{turn}"), "c": (100 + number, f"{turn}")}
-            begun = begun or table.upsert(shown(written)).completion
-            table.upsert(shown(written))
-            table.delete(gone(ordering, ("c", 100 + number)))
-            expected |= written
-            del expected["c"]
-            while table.maintain().more:
-                pass
-        [planned] = table.plans.values()
-        finish(table, planned)
-        assert len(only_minor(planned).kept_logs) == turn
-        assert_all_agree(spark, path, shown(expected))
-    _spark_goes_on(spark, path, expected, ordering, 8)
 
 
 def _spark_goes_on(spark: Any, path: Path, expected: dict[str, tuple[int, str]], ordering: str | None, version: int) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from headgate_tables.commitlog.times import format_time
-from headgate_tables.face.operation import Operation, Plan
+from headgate_tables.face.operation import Plan
 from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi.log.names import log_name
 from headgate_tables.hudi.services.planning.choose import choose_slices, operation_of
@@ -52,7 +52,7 @@ class SimulatedTable:
     files: dict[str, tuple[Key, bool, str, str]] = field(default_factory=dict)
     """Path of every file there ever was: its group, whether it is a base file, instant, completion time."""
     merged: dict[str, frozenset[str]] = field(default_factory=dict)
-    """Path of a compaction's base or log file to the delta commits whose rows are in it."""
+    """Path of a base file to the delta commits whose rows are in it."""
 
     def __post_init__(self) -> None:
         self._last = self.now
@@ -98,7 +98,7 @@ class SimulatedTable:
             view.add_files(partition, [name])
         found = set()
         for part in view.latest_slices(lambda instant: completion_of(instant) <= point):
-            instants = set().union(*(self.merged.get(part.path(log.name), {log.instant}) for log in part.logs))
+            instants = {log.instant for log in part.logs}
             if part.base:
                 instants |= self.merged[part.path(part.base)]
             elif not history:
@@ -109,9 +109,7 @@ class SimulatedTable:
     def committed(self, point: str) -> set[tuple[Key, str]]:
         """What it should see."""
         return {
-            (key, instant)
-            for path, (key, is_base, instant, completion) in self.files.items()
-            if not is_base and path not in self.merged and completion <= point
+            (key, instant) for key, is_base, instant, completion in self.files.values() if not is_base and completion <= point
         }
 
     # --- ingest ---
@@ -139,8 +137,7 @@ class SimulatedTable:
     def overdue(self) -> str:
         return overdue_since(sorted(self.timeline.completed), self.settings)
 
-    def plan(self, *, forced: bool = False, minor: bool = False) -> Plan | None:
-        """``minor``: begins the open checkpoints anew, which lets a plan have minor compactions (rule DE5)."""
+    def plan(self, *, forced: bool = False) -> Plan | None:
         chosen = choose_slices(
             self.view.latest_slices(),
             self.settings,
@@ -153,9 +150,7 @@ class SimulatedTable:
         if not chosen:
             return None
         instant = self.next_time()
-        plan = Plan(instant, tuple(operation_of(part, instant, self.settings if minor else None) for part in chosen))
-        if minor:
-            self.open = [self.next_time(), self.next_time()]
+        plan = Plan(instant, tuple(operation_of(part, instant) for part in chosen))
         self.plans.append(plan)
         self.live.plan(plan)
         self.planned_at = self.commits
@@ -167,11 +162,7 @@ class SimulatedTable:
         self.timeline.add([Instant(plan.instant, "commit", State.COMPLETED, completion)])
         sizes: dict[str, int] = {}
         for index, each in enumerate(plan.operations):
-            if index in dropped:
-                continue
-            if each.merged_log:
-                self._finish_minor(plan.instant, completion, each, sizes)
-            else:
+            if index not in dropped:
                 base = each.base.size if each.base else 0
                 logs = sum(log.size for log in each.logs)
                 sizes[each.path] = base + int(logs * self.growth)
@@ -184,22 +175,6 @@ class SimulatedTable:
         self.replacing.append(completion)
         self.services.append("compaction")
         return completion
-
-    def _finish_minor(self, instant: str, completion: str, done: Operation, sizes: dict[str, int]) -> None:
-        assert done.base is not None
-        key, kept = (done.partition, done.file_id), len(done.kept_logs)
-        sizes[done.path] = done.base.size
-        self.merged[done.path] = self.merged[done.at(done.base.name)]
-        of_logs = [self.merged.get(path := done.at(log.name), frozenset({self.files[path][2]})) for log in done.logs]
-        sizes |= {done.at(name): log.size for name, log in zip(done.kept_logs, done.logs, strict=False)}
-        self.merged |= {done.at(name): instants for name, instants in zip(done.kept_logs, of_logs, strict=False)}
-        merged = done.at(done.merged_log)
-        sizes[merged] = int(sum(log.size for log in done.logs[kept:]) * self.growth)
-        self.merged[merged] = frozenset().union(*of_logs[kept:])
-        self.written += sizes[merged]
-        for path in done.outputs:
-            self.view.add_files(done.partition, {path.rpartition("/")[2]: sizes[path]})
-            self.files[path] = (key, path == done.path, instant, completion)
 
     def cancel(self, plan: Plan) -> None:
         self.plans.remove(plan)

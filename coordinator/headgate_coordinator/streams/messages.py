@@ -1,4 +1,4 @@
-"""Translates between the wire and the pure core: reports into events, instructions into orders."""
+"""Translates between the wire and the pure core: reports of writers into events, instructions into orders."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from headgate_runtime.errors import UnknownMessageError, wire_error
 from headgate_tables.face.definition import Definition
 from headgate_tables.face.files import WriteStat, WriteStatus
 from headgate_tables.face.log import DataFile
-from headgate_tables.face.operation import Operation, OperationResult, PinnedFile
+from headgate_tables.face.operation import Operation, PinnedFile
 
 RETRY_STOPPED_MS = 1000
 """How long a client waits before it sends a batch to a stopped table again. Each attempt costs one batch on the network."""
@@ -176,28 +176,8 @@ def operation_message(operation: Operation) -> compaction_pb2.CompactionOperatio
         logs=map(_pinned, operation.logs),
         output=operation.output,
         merged_log=operation.merged_log or None,
-        kept_logs=operation.kept_logs,
     )
 
 
 def _pinned(file: PinnedFile) -> compaction_pb2.PinnedFile:
     return compaction_pb2.PinnedFile(name=file.name, size=file.size)
-
-
-def read_result(operation: Operation, done: compaction_pb2.AttemptFinished) -> OperationResult:
-    """Returns the result of an operation. Raises UnknownMessageError for other log files than those of its plan."""
-    log, kept_names = None, operation.kept_logs if done.HasField("log") else ()
-    if done.HasField("log"):
-        if not operation.merged_log:  # its base file would be a copy, and what the logs say nowhere
-            raise UnknownMessageError("the log file of an ordinary compaction")
-        log = _created(operation, operation.merged_log, done.log)
-    if len(done.kept_logs) != len(kept_names):  # the table would lose what the missing ones say
-        raise UnknownMessageError(f"a compaction that kept {len(done.kept_logs)} log files in place of {len(kept_names)}")
-    kept_logs = tuple(_created(operation, name, file) for name, file in zip(kept_names, done.kept_logs, strict=True))
-    counts = (done.rows, done.inserts, done.updates, done.deletes, done.log_rows, done.log_blocks)
-    file = DataFile(operation.path, done.size, done.sha256, "")
-    return OperationResult(operation, file, *counts, log, kept_logs)
-
-
-def _created(operation: Operation, name: str, file: compaction_pb2.CreatedFile) -> DataFile:
-    return DataFile(operation.at(name), file.size, file.sha256, "")

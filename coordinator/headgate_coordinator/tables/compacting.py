@@ -13,13 +13,14 @@ from headgate_coordinator.core.instructions import Alarm
 from headgate_coordinator.core.operations import Attempt, CompactionEvent, CompactionInstruction, Drop, FinishPlan, Run
 from headgate_coordinator.metrics import TableMetrics
 from headgate_coordinator.streams.compactors import Compactors, CompactorSession
-from headgate_coordinator.streams.messages import OrderTarget, operation_message, read_result
+from headgate_coordinator.streams.messages import OrderTarget, operation_message
 from headgate_proto.api.v1 import tables_pb2
 from headgate_proto.cluster.v1 import compaction_pb2 as wire
 from headgate_runtime.errors import UnknownMessageError
 from headgate_runtime.world import Clock
 from headgate_tables.errors import ReopenTable
-from headgate_tables.face.operation import Operation
+from headgate_tables.face.log import DataFile
+from headgate_tables.face.operation import Operation, OperationResult
 
 _log = structlog.get_logger()
 
@@ -226,7 +227,14 @@ def _event_of(process: str, attempt: Attempt, report: wire.WorkRequest, operatio
         return None
     match report.WhichOneof("message"):
         case "finished":
-            return operations.AttemptFinished(process, attempt, read_result(operation, report.finished))
+            done, log = report.finished, None
+            file = DataFile(operation.path, done.size, done.sha256, "")
+            if done.HasField("log"):
+                if not operation.merged_log:  # its base file would be a copy, and what the logs say nowhere
+                    raise UnknownMessageError("the log file of an ordinary compaction")
+                log = DataFile(operation.at(operation.merged_log), done.log.size, done.log.sha256, "")
+            counts = (done.rows, done.inserts, done.updates, done.deletes, done.log_rows, done.log_blocks)
+            return operations.AttemptFinished(process, attempt, OperationResult(operation, file, *counts, log=log))
         case "failed":
             kind, why = report.failed.kind, report.failed.why[:_MOST_WHY] or "without a reason"
             transient, damage = kind == wire.FAILURE_KIND_STORE, kind == wire.FAILURE_KIND_DAMAGE

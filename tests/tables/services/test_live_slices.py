@@ -27,13 +27,11 @@ SETTINGS = TableSettings(
     clean_commits=2,
     archive_min=6,
     archive_max=10,
-    compaction_minor_fraction=100,
 )
 
 KINDS = [
     *["commit"] * 8,
     *["plan"] * 3,
-    *["minor plan"] * 3,
     *["finish"] * 3,
     "drop",
     "cancel",
@@ -50,8 +48,6 @@ def step(made: SimulatedTable, kind: str, number: int) -> None:
         made.commit({key: 10 * (number + 1) for index, key in enumerate(KEYS) if not number >> index & 1})
     elif kind == "plan":
         made.plan(forced=number < 2)
-    elif kind == "minor plan":
-        made.plan(minor=True)
     elif kind in ("finish", "drop", "cancel") and made.plans:
         plan = made.plans[number % len(made.plans)]
         if kind == "cancel":
@@ -99,24 +95,11 @@ def agree(made: SimulatedTable, live: LiveSlices) -> None:
 @given(st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 7)), min_size=20, max_size=80), st.sampled_from([12, 1000]))
 @effort(200)
 def test_kept_file_by_file_it_says_the_same_as_a_look_at_everything(steps: list[tuple[str, int]], most: int) -> None:
-    made = SimulatedTable(replace(SETTINGS, compaction_commits=8, max_log_files=most))
+    made = SimulatedTable(replace(SETTINGS, max_log_files=most))
     for kind, number in steps:
         step(made, kind, number)
         agree(made, made.live)
         agree(made, LiveSlices.from_view(made.view.groups(), made.plans, made.settings, made.view.completion_of))
-
-
-def test_logs_that_minor_compactions_keep_are_counted_alike() -> None:
-    made = SimulatedTable(replace(SETTINGS, compaction_commits=8, compaction_seconds=1e6))
-    merged = set()
-    for _ in range(60):
-        made.commit({KEYS[0]: 10})
-        agree(made, made.live)
-        if (plan := made.plan(minor=True)) is not None:
-            made.finish(plan)
-            [part] = made.view.latest_slices()
-            merged.add(len(part.merged_logs))
-    assert merged == {0, 1, 2}
 
 
 def test_logs_of_an_open_plan_count_for_readers_but_not_for_the_next_plan() -> None:

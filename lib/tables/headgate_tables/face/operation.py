@@ -29,8 +29,7 @@ class Operation:
     """One file slice that becomes a base file. ``logs`` in merge order; ``output`` is the new base file's name (rule W4).
 
     ``merged_log``: the name of a log file; then the compaction may be a minor one, which copies the base file as ``output`` and
-    leaves what the logs say in that file. "": it may not. ``kept_logs``: names that it gives the first of ``logs``, which earlier
-    minor compactions made; then it merges the others alone. Raises ValueError when it would merge none.
+    leaves what the logs say in that file. "": it may not.
     """
 
     partition: str
@@ -39,11 +38,6 @@ class Operation:
     logs: tuple[PinnedFile, ...]
     output: str
     merged_log: str = ""
-    kept_logs: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.kept_logs and not (self.merged_log and len(self.kept_logs) < len(self.logs)):
-            raise ValueError(f"{len(self.kept_logs)} of {len(self.logs)} logs are kept, and none is left to merge")
 
     @property
     def path(self) -> str:
@@ -58,16 +52,12 @@ class Operation:
     @property
     def outputs(self) -> list[str]:
         """Where the files lie that it may create."""
-        return [self.at(name) for name in (self.output, *self._log_names)]
+        return [self.path, *([self.at(self.merged_log)] if self.merged_log else [])]
 
     @property
     def input_bytes(self) -> int:
         """Bytes of base and logs."""
         return (self.base.size if self.base else 0) + sum(log.size for log in self.logs)
-
-    @property
-    def _log_names(self) -> list[str]:
-        return [self.merged_log, *self.kept_logs] if self.merged_log else []
 
     def at(self, name: str) -> str:
         """Path of a file of the slice, from the table's root."""
@@ -77,16 +67,15 @@ class Operation:
         """Its JSON in a PLAN slot."""
         base: list[Json] | None = [self.base.name, self.base.size] if self.base else None
         logs: list[Json] = [[log.name, log.size] for log in self.logs]
-        return [self.partition, self.file_id, base, logs, self.output, *self._log_names]
+        return [self.partition, self.file_id, base, logs, self.output, *([self.merged_log] if self.merged_log else [])]
 
     @classmethod
     def decode(cls, content: Json) -> "Operation":
         """From a PLAN slot. Raises CorruptFileError."""
         try:
             partition, file_id, base, logs, output, *minor = json_list(content)
-            merged_log, *kept_logs = map(text, minor or [""])
-            pinned = _read_base(base), tuple(_read_logs(logs))
-            return cls(text(partition), text(file_id), *pinned, text(output), merged_log, tuple(kept_logs))
+            (merged_log,) = minor or [""]
+            return cls(text(partition), text(file_id), _read_base(base), tuple(_read_logs(logs)), text(output), text(merged_log))
         except (UnfitError, ValueError) as error:
             raise CorruptFileError(
                 f"a PLAN slot holds an operation that cannot be read: {content}",
@@ -104,8 +93,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class OperationResult:
-    """A finished operation: ``file`` is in place and durable under its fixed name. After a minor compaction so are ``log`` and
-    ``kept_logs``, those of the operation in its order.
+    """A finished operation: ``file`` is in place and durable under its fixed name, and so is ``log`` after a minor compaction.
 
     Counts of rows: ``rows`` in the new file; ``inserts`` of keys that the base did not have, ``updates`` of those that it had,
     ``deletes`` of base rows that are gone; ``log_rows`` and ``log_blocks`` as read.
@@ -120,17 +108,11 @@ class OperationResult:
     log_rows: int
     log_blocks: int
     log: DataFile | None = None
-    kept_logs: tuple[DataFile, ...] = ()
-
-    @property
-    def logs(self) -> list[DataFile]:
-        """The log files that it created, in merge order."""
-        return [*self.kept_logs, self.log] if self.log is not None else []
 
     @property
     def files(self) -> list[DataFile]:
         """The files that it created."""
-        return [self.file, *self.logs]
+        return [self.file, *([self.log] if self.log is not None else [])]
 
     @property
     def left_out(self) -> list[str]:

@@ -149,7 +149,9 @@ class SliceReader:
             return read_log_file(content, path, self._is_committed)
         blocks = read_log_file(content, path, lambda _: True, strict=True)
         for block in blocks:
-            check_instant(block, log.instant, path, merged=log in part.merged_logs)
+            # A header has no checksum: under another instant the block would look like one that was never committed.
+            if block.instant != log.instant:
+                raise damaged(path, f"a block of it carries the instant {block.instant}")
             if isinstance(block, RowsBlock) and block.parquet is not None:
                 check_columns(block.column_names, block.block.headers.get(HeaderKey.SCHEMA, ""), path)
         return blocks
@@ -225,16 +227,6 @@ def _next_of(merged: Iterator[pa.Table], part: FileSlice) -> pa.Table | None:
 
 def _counted(batches: Iterator[pa.Table], wanted: ScanColumns) -> Iterator[pa.Table]:
     return batches if wanted.commits is None else (rows.filter(wanted.commits) for rows in batches)
-
-
-def check_instant(block: Dated, instant: str, path: str, *, merged: bool) -> None:
-    """Raises CorruptFileError for a block of ours with another instant than its file's name. ``merged``: of a log that minor
-    compactions made; it may have the instant of an earlier one, which gave the file its first name (rule DE5).
-
-    A header has no checksum: under another instant the block would look like one that was never committed.
-    """
-    if block.instant > instant or (block.instant != instant and not merged):
-        raise damaged(path, f"a block of it carries the instant {block.instant}")
 
 
 def drop_compacted(blocks: Sequence[AnyBlock]) -> list[AnyBlock]:

@@ -44,11 +44,6 @@ class FileSlice:
         return sum(log.size for log in self.logs)
 
     @property
-    def merged_logs(self) -> tuple[LogFile, ...]:
-        """The logs that minor compactions made: those of its base file's instant, the oldest (rule DE5)."""
-        return tuple(log for log in self.logs if self.base and log.instant == self.base_instant)
-
-    @property
     def names(self) -> list[str]:
         """Names of all its files, the base first."""
         return [*([self.base] if self.base else []), *(log.name for log in self.logs)]

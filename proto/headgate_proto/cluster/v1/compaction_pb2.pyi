@@ -272,7 +272,6 @@ class AttemptFinished(_message.Message):
     LOG_ROWS_FIELD_NUMBER: _builtins.int
     LOG_BLOCKS_FIELD_NUMBER: _builtins.int
     LOG_FIELD_NUMBER: _builtins.int
-    KEPT_LOGS_FIELD_NUMBER: _builtins.int
     size: _builtins.int
     sha256: _builtins.str
     rows: _builtins.int
@@ -290,10 +289,6 @@ class AttemptFinished(_message.Message):
     def log(self) -> Global___CreatedFile:
         """Of a minor compaction: the log file, in place under the operation's `merged_log`. The base file then is a copy, and rows are its."""
 
-    @_builtins.property
-    def kept_logs(self) -> _containers.RepeatedCompositeFieldContainer[Global___CreatedFile]:
-        """With `log`: the log files that it kept, in place under the operation's `kept_logs`, one for each, in that order."""
-
     def __init__(
         self,
         *,
@@ -307,11 +302,10 @@ class AttemptFinished(_message.Message):
         log_rows: _builtins.int = ...,
         log_blocks: _builtins.int = ...,
         log: Global___CreatedFile | None = ...,
-        kept_logs: _abc.Iterable[Global___CreatedFile] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "log", b"log"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "deletes", b"deletes", "inserts", b"inserts", "kept_logs", b"kept_logs", "log", b"log", "log_blocks", b"log_blocks", "log_rows", b"log_rows", "rows", b"rows", "sha256", b"sha256", "size", b"size", "updates", b"updates"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "deletes", b"deletes", "inserts", b"inserts", "log", b"log", "log_blocks", b"log_blocks", "log_rows", b"log_rows", "rows", b"rows", "sha256", b"sha256", "size", b"size", "updates", b"updates"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -515,7 +509,6 @@ class CompactionOperation(_message.Message):
     LOGS_FIELD_NUMBER: _builtins.int
     OUTPUT_FIELD_NUMBER: _builtins.int
     MERGED_LOG_FIELD_NUMBER: _builtins.int
-    KEPT_LOGS_FIELD_NUMBER: _builtins.int
     partition: _builtins.str
     file_id: _builtins.str
     output: _builtins.str
@@ -530,10 +523,6 @@ class CompactionOperation(_message.Message):
     def logs(self) -> _containers.RepeatedCompositeFieldContainer[Global___PinnedFile]:
         """In merge order."""
 
-    @_builtins.property
-    def kept_logs(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """With `merged_log`: names for copies of the first `logs`, one for each; the others are then merged."""
-
     def __init__(
         self,
         *,
@@ -543,11 +532,10 @@ class CompactionOperation(_message.Message):
         logs: _abc.Iterable[Global___PinnedFile] | None = ...,
         output: _builtins.str | None = ...,
         merged_log: _builtins.str | None = ...,
-        kept_logs: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_file_id", b"_file_id", "_merged_log", b"_merged_log", "_output", b"_output", "_partition", b"_partition", "base", b"base", "file_id", b"file_id", "merged_log", b"merged_log", "output", b"output", "partition", b"partition"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_file_id", b"_file_id", "_merged_log", b"_merged_log", "_output", b"_output", "_partition", b"_partition", "base", b"base", "file_id", b"file_id", "kept_logs", b"kept_logs", "logs", b"logs", "merged_log", b"merged_log", "output", b"output", "partition", b"partition"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_file_id", b"_file_id", "_merged_log", b"_merged_log", "_output", b"_output", "_partition", b"_partition", "base", b"base", "file_id", b"file_id", "logs", b"logs", "merged_log", b"merged_log", "output", b"output", "partition", b"partition"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__file_id: _TypeAlias = _typing.Literal["file_id"]  # noqa: Y015
     _WhichOneofArgType__file_id: _TypeAlias = _typing.Literal["_file_id", b"_file_id"]  # noqa: Y015

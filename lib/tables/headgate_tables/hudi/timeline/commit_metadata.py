@@ -171,11 +171,12 @@ def _digests(files: Sequence[DataFile]) -> dict[str, str]:
 
 
 def _compaction_stats(compacted: OperationResult, instant: str) -> list[dict[str, Json]]:
-    """Of the base file and, after a minor compaction, of its log files, whose rows were written before and count nowhere."""
-    operation = compacted.operation
-    logs = [(log.path.rpartition("/")[2], log.size) for log in compacted.logs]
-    written = [WriteStat(operation.file_id, operation.partition, name, size, 0, 0, 1) for name, size in logs]
-    return [_compaction_stat(compacted), *(_encode_stat(each, instant) for each in written)]
+    """Of the base file and, after a minor compaction, of its log file, whose rows were written before and count nowhere."""
+    operation, log = compacted.operation, compacted.log
+    if log is None:
+        return [_compaction_stat(compacted)]
+    written = WriteStat(operation.file_id, operation.partition, operation.merged_log, log.size, 0, 0, 1)
+    return [_compaction_stat(compacted), _encode_stat(written, instant)]
 
 
 def _compaction_stat(compacted: OperationResult) -> dict[str, Json]:

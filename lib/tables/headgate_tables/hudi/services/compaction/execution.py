@@ -63,11 +63,11 @@ def compact_slice(
     found = _found(store, operation)
     if found is not None:
         return found
+    pinned = PinnedSlice(store, operation)
     if operation.merged_log:
-        made = compact_logs(store, definition, layout, operation, instant, staged=staged, progress=progress or _unheard)
+        made = compact_logs(store, definition, layout, pinned, instant, staged=staged, progress=progress or _unheard)
         if made is not None:
             return made
-    pinned = PinnedSlice(store, operation)
     with store.spool(operation.path, staged) as spool:
         try:
             counts = _Merge(pinned, operation, definition, layout, settings, progress or _unheard).into(spool)

@@ -1,22 +1,21 @@
-"""A minor compaction: logs of a slice become one log file, and the base file gets a second name (rules DE5, W4, FI5).
+"""A minor compaction: the logs of a slice become one log file, and the base file gets a second name (rules DE5, W4, FI5).
 
 For slices whose logs are small beside their base file. Of each key the log file holds the row or the delete that no other log
 entry beats; deletes stay, because the base file still has the rows. Rows keep their meta columns. What one file could not say, as
-single changed columns, is left to an ordinary compaction. Log files of earlier minor compactions may get second names, too.
+single changed columns, is left to an ordinary compaction.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
 
 import pyarrow as pa
 
 from headgate_tables.arrow import Array, mask_array
 from headgate_tables.commitlog.records import DataFile
 from headgate_tables.errors import DeposedError, StoreUnavailableError
-from headgate_tables.face.operation import Operation, OperationResult, PinnedFile
+from headgate_tables.face.operation import Operation, OperationResult
 from headgate_tables.hudi.data_files import layout_of
 from headgate_tables.hudi.definition import Definition, Layout, avro_schema
 from headgate_tables.hudi.entries import EntryReader
@@ -37,26 +36,25 @@ BLOCK_DELETES = 1 << 20
 
 
 def compact_logs(
-    store: Store, definition: Definition, layout: Layout, operation: Operation, instant: str, *, staged: str, progress: Progress
+    store: Store, definition: Definition, layout: Layout, pinned: PinnedSlice, instant: str, *, staged: str, progress: Progress
 ) -> OperationResult | None:
-    """Creates the log files and the base file of an operation, durable; None when only an ordinary compaction will do, which
-    depends on the pinned files alone. Files that another attempt has created must have the same bytes.
+    """Creates the log file and the base file of the slice's operation, durable; None when only an ordinary compaction will do,
+    which depends on the pinned files alone. Files that another attempt has created must have the same bytes.
 
     ``staged``: where the log file waits, "" where files are created in place. Raises as ``execution.compact_slice``.
     """
-    pinned = PinnedSlice(store, operation, without=len(operation.kept_logs))
-    merge, path = _LogMerge(pinned, definition, layout, instant, progress), operation.at(operation.merged_log)
+    operation, merge = pinned.operation, _LogMerge(pinned, definition, layout, instant, progress)
+    path = operation.at(operation.merged_log)
     try:
         if not merge.is_possible():
             return None
-        with _second_names(store, operation, staged) as name_them, store.spool(path, staged) as spool:
+        with _second_name(store, operation, staged) as name_base, store.spool(path, staged) as spool:
             survivors = merge.survivors()
             if survivors.unordered:
                 return None
             counts = merge.into(spool, survivors)
             log = _created(store, spool, path)
-            base, *kept_logs = name_them()
-            return counts.compacted(operation, base, log, kept_logs)
+            return counts.compacted(operation, name_base(), log)
     except UNMERGEABLE as error:
         raise damaged(path, f"an input of it holds what cannot be merged ({error})") from error
 
@@ -76,52 +74,43 @@ def _created(store: Store, spool: Spool, path: str) -> DataFile:
     return file
 
 
-class _Renamed(NamedTuple):
-    """A pinned file and the path of its second name, which it gets from ``source``."""
-
-    pinned: PinnedFile
-    source: str
-    path: str
-
-
 @contextlib.contextmanager
-def _second_names(store: Store, operation: Operation, staged: str) -> Iterator[Callable[[], list[DataFile]]]:
-    """What it yields gives the base file and the kept logs their new names. On a local disk by way of names in the stage, which
-    are made first: none comes out of a stage that was revoked meanwhile (rule W2).
+def _second_name(store: Store, operation: Operation, staged: str) -> Iterator[Callable[[], DataFile]]:
+    """What it yields gives the base file its new name. On a local disk by way of a name in the stage, which is made first: none
+    comes out of a stage that was revoked meanwhile (rule W2).
     """
-    renamed = list(_renamed(operation, staged))
+    base, path = operation.base, operation.path
+    if base is None:
+        raise ValueError(f"the slice of {operation.file_id} has no base file")
+    source = f"{staged}_base" if staged else operation.at(base.name)
+
+    def name_it() -> DataFile:
+        try:
+            store.copy(source, path)
+        except FileNotFoundError as error:
+            raise DeposedError(
+                f"{source} is gone: the table has got another owner since the operation was begun",
+                fix="The new owner hands the work out again.",
+            ) from error
+        return _checked(store, path, base.size)
+
     try:
-        for each in renamed if staged else ():
-            store.copy(operation.at(each.pinned.name), each.source)
-        yield lambda: [_named(store, each) for each in renamed]
+        if staged:
+            store.copy(operation.at(base.name), source)
+        yield name_it
     finally:
         if staged:
-            store.delete([each.source for each in renamed])
+            store.delete([source])
 
 
-def _renamed(operation: Operation, staged: str) -> Iterator[_Renamed]:
-    if operation.base is None:
-        raise ValueError(f"the slice of {operation.file_id} has no base file")
-    pinned = [operation.base, *operation.logs[: len(operation.kept_logs)]]
-    for number, (file, name) in enumerate(zip(pinned, [operation.output, *operation.kept_logs], strict=True)):
-        yield _Renamed(file, f"{staged}_copy{number}" if staged else operation.at(file.name), operation.at(name))
-
-
-def _named(store: Store, renamed: _Renamed) -> DataFile:
-    """The file under its second name. Its checksum is that of the stored bytes (rule FI5)."""
-    try:
-        store.copy(renamed.source, renamed.path)
-    except FileNotFoundError as error:
-        raise DeposedError(
-            f"{renamed.source} is gone: the table has got another owner since the operation was begun",
-            fix="The new owner hands the work out again.",
-        ) from error
-    found = digest_of(store, renamed.path)
+def _checked(store: Store, path: str, size: int) -> DataFile:
+    """Its checksum is that of the stored bytes (rule FI5)."""
+    found = digest_of(store, path)
     if found is None:
-        raise StoreUnavailableError(f"{renamed.path} was made and is not there", fix="Run the operation again.")
-    if found[0] != renamed.pinned.size:
-        raise taken(renamed.path, f"it has {found[0]} bytes, and {renamed.pinned.name} has {renamed.pinned.size}")
-    return DataFile(renamed.path, *found, "")
+        raise StoreUnavailableError(f"{path} was made and is not there", fix="Run the operation again.")
+    if found[0] != size:
+        raise taken(path, f"it has {found[0]} bytes, and the base file that it should be has {size}")
+    return DataFile(path, *found, "")
 
 
 class _LogMerge:

@@ -28,8 +28,7 @@ from headgate_tables.hudi.merge import Entries
 from headgate_tables.hudi.parquet_checks import damaged
 from headgate_tables.hudi.schema.conform import conform
 from headgate_tables.hudi.services.compaction.parquet_batches import BATCH_ROWS, ParquetBatches, RepeatingTexts
-from headgate_tables.hudi.slice_reader import check_instant, drop_compacted
-from headgate_tables.hudi.timeline.compaction_plan import base_instant
+from headgate_tables.hudi.slice_reader import drop_compacted
 from headgate_tables.storage.store import Store
 from headgate_tables.storage.workers import Workers
 
@@ -44,15 +43,13 @@ _SHORT_ENTRY = 24
 class PinnedSlice:
     """The pinned files. Raises MissingFileError or CorruptFileError when one is not as it was pinned, here and in reads."""
 
-    def __init__(self, store: Store, operation: Operation, *, without: int = 0) -> None:
-        """``without``: how many of the first logs are not read."""
+    def __init__(self, store: Store, operation: Operation) -> None:
         self._store = store
         self.operation = operation
         self._texts = RepeatingTexts()
         self._check_sizes()
-        logs = operation.logs[without:]
-        self._kept = self._read_small(logs)
-        self.blocks: list[PinnedBlock] = drop_compacted(_together([b for log in logs for b in self._blocks(log)]))
+        self._kept = self._read_small()
+        self.blocks: list[PinnedBlock] = drop_compacted(_together([b for log in operation.logs for b in self._blocks(log)]))
 
     @contextlib.contextmanager
     def base(self) -> Iterator[ParquetBatches | None]:
@@ -85,10 +82,10 @@ class PinnedSlice:
                     fix="Restore it from a copy of the table; files of a table never change.",
                 )
 
-    def _read_small(self, logs: Sequence[PinnedFile]) -> dict[str, pa.Buffer]:
+    def _read_small(self) -> dict[str, pa.Buffer]:
         small: list[PinnedFile] = []
         total = 0
-        for log in logs:
+        for log in self.operation.logs:
             if log.size <= _SMALL_BYTES and total + log.size <= _KEPT_BYTES:
                 small.append(log)
                 total += log.size
@@ -110,7 +107,6 @@ class PinnedSlice:
         # Our files are durable before they get a name, so a torn one is damage; files of others may end in a failed append.
         ours = name.token == WRITE_TOKEN
         counts: Callable[[str], bool] = (lambda _: True) if ours else (lambda instant: instant == name.instant)
-        base = base_instant(self.operation) if self.operation.base else ""
         frames = None if path in self._kept else self._frames(path, log.size)
         if frames is None:
             whole = self._kept.get(path) or self._get(path)
@@ -118,8 +114,9 @@ class PinnedSlice:
         else:
             blocks = select_blocks(frames.blocks, log.size, path, counts, strict=ours)
         for block in blocks:
-            if ours:
-                check_instant(block, name.instant, path, merged=name.instant == base)
+            # A header has no checksum: under another instant the block would look like one that was never committed.
+            if ours and block.instant != name.instant:
+                raise damaged(path, f"a block of it carries the instant {block.instant}")
         places = frames.contents if frames is not None else {}
         return [PinnedBlock(self._store, block, places.get(block.offset), ours, self._texts) for block in blocks]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Generic, TypeVar
 
@@ -37,11 +37,9 @@ class Counts:
     log_rows: int
     log_blocks: int
 
-    def compacted(
-        self, operation: Operation, file: DataFile, log: DataFile | None = None, kept_logs: Sequence[DataFile] = ()
-    ) -> OperationResult:
+    def compacted(self, operation: Operation, file: DataFile, log: DataFile | None = None) -> OperationResult:
         """The finished operation."""
-        return OperationResult(operation, file, **asdict(self), log=log, kept_logs=tuple(kept_logs))
+        return OperationResult(operation, file, **asdict(self), log=log)
 
     def footer(self, operation: Operation) -> dict[str, str]:
         """The footer keys of the file."""

@@ -13,11 +13,6 @@ from headgate_tables.hudi.view import FileSlice
 
 _MB = 1 << 20
 
-MOST_KEPT_LOGS = 6
-"""Merged logs of a slice from which its next minor compaction merges all into one; before, it takes them over as they are. Also
-at most a quarter of the delta commits that make a slice due, since each counts as one. More: fewer bytes are written again,
-readers open more files and find more rows of one key, and compactions come more often."""
-
 
 def choose_slices(
     slices: Iterable[FileSlice],
@@ -80,16 +75,16 @@ def _within(slices: Sequence[FileSlice], limit: int) -> list[FileSlice]:
 def may_be_minor(part: FileSlice, settings: TableSettings) -> bool:
     """Whether the logs are small enough beside the base file to be merged without it.
 
-    At most half of ``headgate.compaction.log.bytes``: larger merged logs would soon make their slice due by their bytes alone. A
-    slice in which nothing was written since the last one gets its base file.
+    At most half of ``headgate.compaction.log.bytes``: a larger merged log would soon make its slice due by its bytes alone. A slice
+    in which nothing was written since a minor compaction, whose log has the base file's instant, gets its base file.
     """
     limit = min(settings.compaction_minor_fraction * part.base_size, settings.compaction_log_bytes / 2)
-    return part.base is not None and part.log_bytes <= limit and len(part.merged_logs) < len(part.logs)
+    written = any(log.instant != part.base_instant for log in part.logs)
+    return part.base is not None and written and part.log_bytes <= limit
 
 
-def operation_of(part: FileSlice, instant: str, settings: TableSettings | None = None) -> Operation:
-    """The slice as a plan of ``instant`` pins it; "" when the instant is not known yet. ``settings``: by which it may be a minor
-    compaction; None: it may not.
+def operation_of(part: FileSlice, instant: str, *, minor: bool = False) -> Operation:
+    """The slice as a plan of ``instant`` pins it; "" when the instant is not known yet. ``minor``: see ``Operation``.
 
     Raises ValueError for a log that completed after the instant: readers will put it on the new slice, so merging it here
     would count it twice. The view and the instant come from one moment, so there is none (rule TM2).
@@ -99,11 +94,5 @@ def operation_of(part: FileSlice, instant: str, settings: TableSettings | None =
         raise ValueError(f"the slice of {part.file_id} is newer than its plan {instant}: {late or part.base}")
     logs = tuple(PinnedFile(log.name, log.size) for log in part.logs)
     base = PinnedFile(part.base, part.base_size) if part.base else None
-    output = base_name(part.file_id, WRITE_TOKEN, instant)
-    if settings is None or not may_be_minor(part, settings):
-        return Operation(part.partition, part.file_id, base, logs, output)
-    kept = len(part.merged_logs)
-    if kept >= min(MOST_KEPT_LOGS, settings.compaction_commits // 4):
-        kept = 0
-    *kept_logs, merged = (log_name(part.file_id, instant, version, WRITE_TOKEN) for version in range(1, kept + 2))
-    return Operation(part.partition, part.file_id, base, logs, output, merged, tuple(kept_logs))
+    merged_log = log_name(part.file_id, instant, 1, WRITE_TOKEN) if minor else ""
+    return Operation(part.partition, part.file_id, base, logs, base_name(part.file_id, WRITE_TOKEN, instant), merged_log)

@@ -60,7 +60,7 @@ class LiveSlices:
         known.planned = LogLoad() if planned else None
         for log in newest.logs:
             load = known.planned if known.planned is not None and log.name in names else known.logs
-            load.add(log.instant, log.size, merged=log.instant == known.base_instant)
+            load.add(log.instant, log.size)
         replaced = NEVER
         for part in reversed(slices):
             oldest = part.logs[0].instant if part.logs else NEVER
@@ -146,8 +146,7 @@ class LiveSlices:
             if each.path in sizes:
                 if known.straddler:
                     self._retired.append((known.straddler, completion))
-                logs = [sizes[path] for path in each.outputs if path != each.path and path in sizes]
-                known.compacted(plan.instant, sizes[each.path], logs)
+                known.compacted(plan.instant, sizes[each.path], sizes.get(each.at(each.merged_log), 0))
             else:
                 known.given_up()
             self._look_anew(_key(each), known)

@@ -91,8 +91,8 @@ def plan_slices(table: TableContext, slices: Sequence[FileSlice], *, minor: bool
 
 
 def operations_of(slices: Sequence[FileSlice], instant: str, settings: TableSettings | None = None) -> tuple[Operation, ...]:
-    """The operations of these slices, in the same order. ``settings``: see ``operation_of``."""
-    return tuple(operation_of(each, instant, settings) for each in slices)
+    """The operations of these slices, in the same order. ``settings``: which may be minor ones; None: none may."""
+    return tuple(operation_of(each, instant, minor=settings is not None and may_be_minor(each, settings)) for each in slices)
 
 
 def finish_plan(table: TableContext, instant: str, finished: Sequence[OperationResult], dropped: Mapping[Operation, str]) -> str:

@@ -1,6 +1,5 @@
 """Counts and bytes of the logs of one live slice, updated file by file."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from headgate_tables.hudi.services.planning.urgency import Load
@@ -10,9 +9,7 @@ from headgate_tables.hudi.timeline.instant import NEVER
 
 @dataclass(slots=True)
 class LogLoad:
-    """Delta commits, files and bytes of some logs; instants of the oldest and of the newest. A log of a minor compaction counts
-    as a commit: readers open a file for it.
-    """
+    """Delta commits, files and bytes of some logs; instants of the oldest and of the newest."""
 
     commits: int = 0
     files: int = 0
@@ -20,9 +17,9 @@ class LogLoad:
     oldest: str = NEVER
     newest: str = ""
 
-    def add(self, instant: str, size: int, *, merged: bool = False) -> None:
-        """Adds a log, of a minor compaction if it is ``merged``. Commits come in the order of their instants (rule RO2)."""
-        if merged or instant != self.newest:
+    def add(self, instant: str, size: int) -> None:
+        """Adds a log. Commits come in the order of their instants (rule RO2)."""
+        if instant != self.newest:
             self.commits += 1
             self.newest = max(self.newest, instant)
             self.oldest = min(self.oldest, instant)
@@ -69,15 +66,14 @@ class SliceLoad:
         oldest = min(self.planned.oldest, self.logs.oldest) if self.planned else self.logs.oldest
         return oldest if self.files and straddles(oldest, self.base_instant) else ""
 
-    def compacted(self, instant: str, size: int, log_sizes: Sequence[int]) -> None:
-        """Notes that the plan of ``instant`` is done: its logs are in the new base file, newer ones lie on it. ``log_sizes``: of
-        the log files that a minor compaction made; they are older than those (rule DE5).
+    def compacted(self, instant: str, size: int, log_size: int) -> None:
+        """Notes that the plan of ``instant`` is done: its logs are in the new base file, newer ones lie on it. ``log_size``: of
+        the log file that a minor compaction made, 0 after another; it is older than those (rule DE5).
         """
         self.base_instant, self.base_size, self.planned = instant, size, None
-        if log_sizes:
+        if log_size:
             merged = LogLoad()
-            for log_size in log_sizes:
-                merged.add(instant, log_size, merged=True)
+            merged.add(instant, log_size)
             merged.merge(self.logs)
             self.logs = merged
 

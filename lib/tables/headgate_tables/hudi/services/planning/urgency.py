@@ -22,8 +22,8 @@ the waiting. Smaller: fewer plans, and more bytes written."""
 
 
 class Load(NamedTuple):
-    """The logs of one slice: delta commits (a log of a minor compaction counts as one), files, bytes, the oldest instant; bytes
-    and instant of its base, "" for a slice without a base file.
+    """The logs of one slice: delta commits, files, bytes, the oldest instant; bytes and instant of its base, "" for a slice
+    without a base file.
     """
 
     commits: int
@@ -110,8 +110,7 @@ def load_of(part: FileSlice) -> Load:
     logs = part.logs
     oldest = logs[0].instant if logs else ""
     base_instant = part.base_instant if part.base else ""
-    merged = len(part.merged_logs)
-    commits = merged + len({log.instant for log in logs[merged:]})
+    commits = len({log.instant for log in logs})
     return Load(commits, len(logs), part.log_bytes, oldest, base_instant, part.base_size)
 
 
