@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from headgate_tables import hudi
-from headgate_tables.errors import CorruptFileError, MissingFileError, OptionError
+from headgate_tables.errors import CorruptFileError, MissingFileError, OptionError, StoreUnavailableError
 from headgate_tables.face.operation import Plan
 from headgate_tables.hudi.lost_files import find_unlisted, list_unlisted
 from headgate_tables.hudi.services.stuck import FIRST_REST_MS
@@ -44,10 +44,13 @@ class HeldStore(LocalStore):
     def __init__(self, root: str, ids: SystemIds) -> None:
         super().__init__(root, ids)
         self.listing_may_go_on = threading.Event()
+        self.answers = True
 
     def list_folder(self, folder: str, *, after: str | None = None, sizes: bool = False) -> FolderListing:
         if threading.current_thread().name.startswith("headgate-list"):
             self.listing_may_go_on.wait()
+            if not self.answers:
+                raise StoreUnavailableError("no answer", fix="Wait.")
         return super().list_folder(folder, after=after, sizes=sizes)
 
 
@@ -353,6 +356,19 @@ def test_a_commit_whose_metadata_cannot_be_read_keeps_plans_from_being_made(scen
             act()
     commit.write_bytes(content)
     assert len(scene.table.compact().finished) == 2
+
+
+def test_a_store_that_does_not_answer_a_listing_is_asked_again_by_the_next_step(scene: Scene) -> None:
+    scene.table.close()
+    store = HeldStore(str(scene.folder), SystemIds())
+    scene.table = open_on(store, system(scene.clock))
+    scene.table.configure(SETTINGS)
+    store.answers = False
+    store.listing_may_go_on.set()
+    with pytest.raises(StoreUnavailableError):
+        scene.maintained()
+    store.answers = True
+    assert partitions(scene.maintained()) == ["a", "b"]
 
 
 def test_what_was_cleaned_replaced_or_undone_is_not_missed_by_the_next_owner(scene: Scene) -> None:

@@ -182,7 +182,8 @@ class Maintainer:
             self._listing = thread.submit(list_unlisted, table.store, table.layout.history_folder, self._uncounted)
             thread.shutdown(wait=False)
         if self._listing.done():
-            listing, self._listing = self._listing.result(), None
+            listing, self._listing = self._listing, None  # the next step lists again, also after an error
+            listed = listing.result()
             if set(table.uncounted) <= set(self._uncounted):
                 self._at_most = None
-                table.end_listing(*listing)
+                table.end_listing(*listed)

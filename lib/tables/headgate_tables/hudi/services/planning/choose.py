@@ -75,8 +75,8 @@ def _within(slices: Sequence[FileSlice], limit: int) -> list[FileSlice]:
 def may_be_minor(part: FileSlice, settings: TableSettings) -> bool:
     """Whether the logs are small enough beside the base file to be merged without it.
 
-    At most half of ``headgate.compaction.log.bytes``: a larger merged log would soon make its slice due by its bytes alone. A slice
-    in which nothing was written since a minor compaction, whose log has the base file's instant, gets its base file.
+    At most half of ``headgate.compaction.log.bytes``: a larger merged log would soon make its slice due by its bytes alone. A
+    slice in which nothing was written since a minor compaction, whose log has the base file's instant, gets its base file.
     """
     limit = min(settings.compaction_minor_fraction * part.base_size, settings.compaction_log_bytes / 2)
     written = any(log.instant != part.base_instant for log in part.logs)
