@@ -121,7 +121,6 @@ def restore(table: TableContext, instant: str, *, plan_only: bool = False) -> Re
 
     table.log.decide(body)
     table.log.dead_names.delete_given_up()
-    table.snapshots.forget()
     return RestoreResult(started, instant, tuple(undone), sum(map(len, data.values())), len(plans))
 
 
