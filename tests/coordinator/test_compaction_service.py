@@ -10,6 +10,8 @@ import grpc
 import pytest
 
 from headgate_proto.api.v1 import tables_pb2 as api
+from headgate_proto.api.v1.maintenance_pb2 import TruncateRequest
+from headgate_proto.api.v1.maintenance_pb2_grpc import MaintenanceServiceStub
 from headgate_proto.cluster.v1 import compaction_pb2 as wire
 from headgate_proto.cluster.v1.compaction_pb2_grpc import CompactionServiceStub
 from headgate_proto.cluster.v1.coordination_pb2 import AskCheckpoint
@@ -101,6 +103,19 @@ async def test_a_log_file_that_no_plan_allows_ends_the_compactors_stream(tmp_pat
         compactor.say(report)
         await compactor.ended.wait()
         assert "the log file of an ordinary compaction is unknown here" in compactor.why
+
+
+async def test_a_truncation_ends_plans_whose_operations_run_or_wait(tmp_path: Path, redis: str) -> None:
+    async with (
+        coordinator_with_rows(tmp_path, redis, parts=("p", "q")) as coordinator,
+        scripted_compactor(coordinator.address) as compactor,
+    ):
+        compactor.ready()
+        await compactor.run()
+        request = TruncateRequest(table=T, whole_table=True)
+        assert (await MaintenanceServiceStub(coordinator.channel).Truncate(request)).file_groups == 2
+        assert notes(open_table(f"{tmp_path}/{T}")) == {}
+        assert (await coordinator.status(T)).operations_queued == 0
 
 
 async def test_status_shows_compactors_and_how_far_operations_are(tmp_path: Path, redis: str) -> None:

@@ -52,6 +52,14 @@ def test_the_z_curve_goes_by_the_interleaved_bits(columns: int, bits: int) -> No
     assert walked(grid, "ZORDER") == sorted(grid, key=place)
 
 
+@pytest.mark.parametrize("curve", ["ZORDER", "HILBERT"])
+def test_a_column_of_few_values_counts_as_much_as_one_of_many(curve: Curve) -> None:
+    """The first cut is between its halves: a reader who wants one of two values skips every other row group."""
+    grid = list(itertools.product(range(2), range(256)))
+    random.Random(7).shuffle(grid)
+    assert [few for few, _ in walked(grid, curve)] == [0] * 256 + [1] * 256
+
+
 def test_bits_are_interleaved_from_the_highest_of_the_first_column() -> None:
     assert interleaved([np.array([0b10], np.uint64), np.array([0b11], np.uint64)], 2).tolist() == [0b1101]
 

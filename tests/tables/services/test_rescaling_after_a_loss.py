@@ -55,9 +55,13 @@ def fold(table: hudi.Table) -> None:
     log.fold()
 
 
-def archive(folder: Path) -> set[str]:
+def archive(folder: Path, *, keep: int = 2) -> set[str]:
     """Takes off the timeline what may go: these instants."""
-    retained = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", "hoodie.clean.commits.retained": "1"}
+    retained = {
+        "hoodie.keep.min.commits": f"{keep}",
+        "hoodie.keep.max.commits": f"{keep + 1}",
+        "hoodie.clean.commits.retained": "1",
+    }
     with hudi.open_table(str(folder)) as table:
         table.configure({**retained, "headgate.log.retire.after": "0"})
         table.tidy()
@@ -101,6 +105,21 @@ def test_a_committed_file_that_is_gone_ends_a_rescale_before_it_begins(folder: P
         assert any(instant in lost for instant in archive(folder))
     (folder / "a" / lost).unlink()
     assert_refuses(folder, f"a/{lost}")
+
+
+def test_what_lies_below_a_base_file_that_is_gone_is_not_missed(folder: Path) -> None:
+    """Its rows are in the base file: a copy of that is enough."""
+    base = newest_bases(folder)[0]
+    group, _, instant = base.name.removesuffix(".parquet").split("_")
+    below = [log for log in logs(folder) if log.name.startswith(f".{group}_") and log.name.split("_")[1] < instant]
+    for path in (base, below[0]):
+        path.unlink()
+    with hudi.open_table(str(folder)) as table:
+        unowned = table._unowned()
+        view = unowned.view()
+        with pytest.raises(MissingFileError, match=base.name) as refused:
+            unowned.lost.check(view, lambda _: True)
+    assert "more files" not in str(refused.value)
 
 
 def test_a_file_that_a_slot_still_names_ends_a_rescale_when_it_is_read(folder: Path) -> None:
@@ -186,15 +205,26 @@ def test_what_was_cleaned_replaced_or_undone_is_not_missed(folder: Path) -> None
     assert_holds(folder, rows(13, "a"))
 
 
-def test_what_came_and_was_archived_after_a_look_is_not_missed_in_it(folder: Path) -> None:
+def test_what_came_and_went_again_after_a_look_is_not_missed_in_it(folder: Path) -> None:
+    """A base file that a younger one has replaced: its compaction is archived, and the younger one not yet."""
     with hudi.open_table(str(folder)) as reader:
         unowned = reader._unowned()
         view = unowned.view()
         with hudi.open_table(str(folder), take_over=True) as table:
-            for ts in range(7, 11):
-                table.upsert(arrow(rows(ts)))
-        archived = archive(folder)
-        assert not archived <= set(view.timeline.completed)
+            table.configure({"hoodie.clean.commits.retained": "1", "headgate.clean.min.age": "0"})
+            table.upsert(arrow(rows(7)))
+            younger = table.compact().instant
+            table.upsert(arrow(rows(8)))
+            table.upsert(arrow(rows(9)))
+            youngest = table.compact().instant
+            table.upsert(arrow(rows(10)))
+            assert any(younger in name for name in data_files(folder))
+            table.clean()
+            assert not any(younger in name for name in data_files(folder))
+            fold(table)
+        archived = archive(folder, keep=3)
+        assert younger in archived
+        assert youngest not in archived
         unowned.lost.check(view, lambda _: True)
 
 
