@@ -193,3 +193,18 @@ def test_the_types_of_a_table_hold_whatever_the_texts_look_like(tmp_path: Path) 
     table = pa.schema([("id", pa.string()), ("on", pa.date32()), ("b", pa.bool_()), ("n", pa.int32())])
     rows = rows_of(opened(tmp_path, "id,on,b,n\n007,31.12.2024,1,3.0\n", {}, table))
     assert rows == [("007", dt.date(2024, 12, 31), True, 3)]
+
+
+NESTED = {"list": pa.list_(pa.int64()), "struct": pa.struct([("a", pa.int64())]), "map": pa.map_(pa.string(), pa.int64())}
+
+
+@pytest.mark.parametrize("kind", NESTED.values(), ids=NESTED)
+def test_a_text_is_no_list_and_no_struct_and_none_at_all_is_null(kind: pa.DataType, tmp_path: Path) -> None:
+    table = pa.schema([("id", pa.int64()), ("n", kind)])
+    assert rows_of(opened(tmp_path, 'id,n\n1,\n2,""\n', {}, table)) == [(1, None), (2, None)]
+    content = "id,n\n1,\n2,[3]\n3,\n"
+    with pytest.raises(CommandError) as refused:
+        rows_of(opened(tmp_path, content, {}, table))
+    assert refused.value.message == f"file.csv: row 2, column 'n': '[3]' is no {kind}"
+    assert "--select" in refused.value.fix
+    assert rows_of(opened(tmp_path, content, {"skip_bad": True}, table)) == [(1, None), (3, None)]

@@ -79,6 +79,8 @@ def _exact(column: Array, kind: pa.DataType) -> Array:
 
 def _general(column: Array, kind: pa.DataType, options: ReadOptions) -> Array:
     texts = trimmed(column)
+    if pat.is_nested(kind):
+        return _without_values(texts, kind)
     if is_number(kind):
         return _exact(numbers(texts, kind, options), kind)
     if pat.is_boolean(kind):
@@ -89,6 +91,13 @@ def _general(column: Array, kind: pa.DataType, options: ReadOptions) -> Array:
     if pat.is_timestamp(kind):
         return _times(texts, kind, options)
     return _exact(texts, kind)
+
+
+def _without_values(texts: Array, kind: pa.DataType) -> Array:
+    """Nulls, of a type that no text has values of."""
+    if texts.null_count < len(texts):
+        raise pa.ArrowInvalid("a text is neither a list nor a struct")
+    return pa.array([None] * len(texts), kind)
 
 
 def is_number(kind: pa.DataType) -> bool:

@@ -92,4 +92,6 @@ def _options_for(kind: pa.DataType) -> str:
         return "Give the words: --true yes --false no, or --null for a word that means null."
     if is_number(kind):
         return "Give --decimal or --thousands for other marks, or --null for a word that means null."
+    if pat.is_nested(kind):
+        return "A text is no list, struct or map: load them from Parquet or JSON, or leave the column out with --select."
     return "A CSV has no values of this type."
