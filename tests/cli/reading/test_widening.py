@@ -67,3 +67,17 @@ def test_times_of_int96_reach_beyond_the_range_of_nanoseconds(tmp_path: Path) ->
     pq.write_table(pa.table({"x": days}), path, use_deprecated_int96_timestamps=True)
     source = open_source(path, "parquet", None, ReadOptions(timezone="UTC"))
     assert column(source).combine_chunks().equals(days.cast(INSTANT))
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        (pa.array([1_001], pa.timestamp("ns", tz="UTC")), "1970-01-01 00:00:00.000001001Z"),
+        (pa.array([[1_001]], pa.list_(pa.timestamp("ns"))), "[1970-01-01 00:00:00.000001001]"),
+        (pa.array([2**63], pa.uint64()), "9223372036854775808"),
+    ],
+)
+def test_a_value_that_python_lacks_is_shown_with_all_its_digits(given: "pa.Array[Any]", shown: str, tmp_path: Path) -> None:
+    with pytest.raises(CommandError) as refused:
+        column(stored(tmp_path, given, timezone="UTC"))
+    assert refused.value.message.startswith(f"rows.parquet: row 1, column 'x': {shown} is no ")

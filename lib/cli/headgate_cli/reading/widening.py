@@ -154,7 +154,8 @@ class _Casting:
             why = str(error).partition("\n")[0]
         if "Cannot locate" in why:
             raise refused(f"--timezone {self._options.timezone}: unknown", "Use a name such as UTC or Europe/Berlin.")
-        where = f"{self._path.name}: row {self._before + row + 1}, column {self._name!r}: {value[0]}"
+        shown = value.to_string(skip_new_lines=True)[1:-1].strip()  # Python has no nanoseconds
+        where = f"{self._path.name}: row {self._before + row + 1}, column {self._name!r}: {shown}"
         if "in timezone" in why:
             return refused(f"{where}: {why}", "Correct the value, or give --timezone UTC if that is its clock.")
         fix = f"Allow the loss, or name another type: --cast '{self._name}={_lossy(value.type)}'. Or correct the file."
