@@ -17,6 +17,7 @@ from headgate_cli.output import Output
 from headgate_cli.reading.options import ReadOptions
 from headgate_cli.reading.source import Source
 from headgate_cli.reading.sources import format_of, open_source
+from headgate_cli.table.python_rows import python_rows
 
 _ROWS = 10
 
@@ -74,7 +75,7 @@ class DryRun:
 
     def _show_rows(self, source: Source) -> None:
         rows = next((piece.rows.slice(0, _ROWS) for piece in source.pieces(0)), None)
-        first = rows.to_pylist() if rows is not None else []
+        first = python_rows(rows) if rows is not None else []
         if self.output.json:
             self.output.print_json({"event": "rows", "file": self.inputs.address(source.path), "rows": first})
         else:

@@ -18,6 +18,7 @@ from headgate_cli.table import storage as stored
 from headgate_cli.table.erasure import erasure_notes
 from headgate_cli.table.json_lines import json_lines
 from headgate_cli.table.location import open_unowned, take_over_option
+from headgate_cli.table.python_rows import python_rows
 from headgate_tables.face.results import DeleteResult
 
 _Done = DeleteResult | headgate.Deletion
@@ -162,7 +163,7 @@ def _show_matches(output: Output, place: _Place, where: str) -> None:
         if len(partitions) > _SHOWN:
             output.print_text(f"and {len(partitions) - _SHOWN:,} more partitions")
     output.print_text("")
-    output.print_records([row for batch in batches for row in batch.to_pylist()], data=True)
+    output.print_records([row for batch in batches for row in python_rows(batch)], data=True)
 
 
 def _confirm(output: Output, place: _Place, table_name: str, where: str) -> None:

@@ -13,6 +13,7 @@ from headgate_cli.exits import ExitCode
 from headgate_cli.failures import CommandError
 from headgate_cli.output import as_text
 from headgate_cli.table.json_lines import is_binary, json_lines
+from headgate_cli.table.python_rows import python_values
 
 Format = Literal["csv", "json", "parquet", "arrow"]
 _SUFFIXES: dict[str, Format] = {
@@ -105,7 +106,7 @@ def _csv(rows: pa.Table, *, header: bool) -> bytes:
 
     for position, field in enumerate(rows.schema):
         if pa.types.is_nested(field.type) or is_binary(field.type):
-            texts = [_nested(value) for value in rows.column(position).to_pylist()]
+            texts = [_nested(value) for value in python_values(rows.column(position).combine_chunks())]
             rows = rows.set_column(position, field.name, pa.array(texts, pa.string()))
     text = io.BytesIO()
     pa_csv.write_csv(rows, text, pa_csv.WriteOptions(include_header=header))

@@ -11,6 +11,7 @@ from headgate_cli.output import Output, json_option
 from headgate_cli.table import storage as stored
 from headgate_cli.table.export import Format, export, format_of, print_batches
 from headgate_cli.table.location import locate_table
+from headgate_cli.table.python_rows import python_rows
 
 
 class ScanOptions(TypedDict):
@@ -99,7 +100,7 @@ def scan(
     elif output.json:
         print_batches(found.batches)
     else:
-        _show(output, [row for rows in found.batches for row in rows.to_pylist()], vertical=vertical)
+        _show(output, [row for rows in found.batches for row in python_rows(rows)], vertical=vertical)
     if which["since"] is not None:
         to_program = output if kind is None else Output(json=True)
         to_program.print_note({"as_of": found.as_of}, f"Read on with --since {found.as_of}")
