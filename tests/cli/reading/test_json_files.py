@@ -200,3 +200,26 @@ def test_a_late_row_of_a_large_file_widens_the_types_of_all(tmp_path: Path) -> N
     assert json_files.open_json(source.path, source.schema, ReadOptions()).schema == source.schema
     last = [piece.rows.slice(piece.rows.num_rows - 1).to_pylist() for piece in source.pieces(0)]
     assert (len(last) > 1, last[-1]) == (True, [{"n": 2.5, "more": "x"}])
+
+
+MAPS = pa.schema(
+    [("id", pa.int64()), ("m", pa.map_(pa.string(), pa.int64())), ("in", pa.struct([("m", pa.map_(pa.string(), pa.int64()))]))]
+)
+
+
+def test_a_file_without_a_value_in_the_maps_of_a_table_is_read(tmp_path: Path) -> None:
+    rows = rows_of(opened(tmp_path, '{"id": 1}\n{"id": 2, "m": null, "in": {"m": null}}\n', {}, MAPS))
+    assert rows == [{"id": 1, "m": None, "in": None}, {"id": 2, "m": None, "in": {"m": None}}]
+
+
+@pytest.mark.usefixtures("blocks")
+@pytest.mark.parametrize(("row", "name"), [('{"id": 2, "m": {"a": 1}}', "m"), ('{"id": 2, "in": {"m": {"a": 1}}}', "in")])
+def test_an_object_is_no_map_and_the_column_is_named(row: str, name: str, tmp_path: Path) -> None:
+    content = f'{{"id": 1}}\n{row}\n{{"id": 3}}\n'
+    with pytest.raises(CommandError) as refused:
+        rows_of(opened(tmp_path, content, {}, MAPS))
+    assert f"file.json: row 2, column {name!r}: {{" in refused.value.message
+    assert refused.value.message.endswith(": the table has a map there, and an object of JSON is none")
+    assert "Parquet" in refused.value.fix
+    assert [row["id"] for row in rows_of(opened(tmp_path, content, {"skip_bad": True}, MAPS))] == [1, 3]
+    assert [row["id"] for row in rows_of(opened(tmp_path, content, {"select": ("id",)}, MAPS))] == [1, 2, 3]

@@ -1,7 +1,7 @@
 """JSON lines and arrays of objects: pyarrow parses, with types from the whole file."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,14 +21,16 @@ from headgate_cli.reading.typed import misfit_error
 from headgate_tables.arrow import pc
 
 _CORRECT = "Correct the row, or take the text of a column: --cast 'COLUMN=string'."
+_MAPS = "Load the file as Parquet or Arrow, which have maps; or name all other columns with --select: rows have null there then."
 
 
 class JsonFile:
-    """One JSON file. Each pass over it reads it anew; memory holds a block."""
+    """One JSON file. Each pass over it reads it anew; memory holds a block. ``maps``: columns that the table has as maps."""
 
-    def __init__(self, path: Path, options: ReadOptions) -> None:
+    def __init__(self, path: Path, options: ReadOptions, maps: Collection[str] = ()) -> None:
         self._path = path
         self._options = options
+        self._maps = maps
         self._texts = tuple(name for name, kind in options.casts if pat.is_string(kind))
         self._dropped: set[str] = set()
         self._others: Unexpected = "ignore" if options.select else "error"
@@ -177,6 +179,8 @@ class JsonFile:
         where = f"row {before + 1}" + (f", column {name!r}: {value}" if name else "")
         if written is not None and name and name not in written.names:
             return refused(f"{self._path.name}: {where}: neither the table nor the rows before have this column", _CORRECT)
+        if name in self._maps and "null and" in why:
+            return refused(f"{self._path.name}: {where}: the table has a map there, and an object of JSON is none", _MAPS)
         return refused(f"{self._path.name}: {where}: {why}", _CORRECT.replace("COLUMN", name or "COLUMN"))
 
     def _why(self, lines: bytes, written: pa.Schema | None) -> str:
@@ -209,8 +213,8 @@ def open_json(path: Path, types: pa.Schema | None, options: ReadOptions, bad: Ba
 
     ``bad`` takes rows that cannot be read.
     """
-    file = JsonFile(path, options)
     known = {field.name: field.type for field in types or ()} | dict(options.casts)
+    file = JsonFile(path, options, {name for name, kind in known.items() if _has_map(kind)})
     given = pa.schema(list(known.items()))
     schema = file.infer(given) if types is None else file.first_columns(given)
     size = path.stat().st_size
@@ -237,8 +241,12 @@ def _is_object(line: bytes) -> bool:
         return False
 
 
+def _has_map(kind: pa.DataType) -> bool:
+    return pat.is_map(kind) or any(_has_map(kind.field(at).type) for at in range(kind.num_fields))
+
+
 def _as_written(schema: pa.Schema) -> pa.Schema:
-    """The types that JSON has for those of ``schema``: texts for dates and times, float64 for float32."""
+    """The types that JSON has for those of ``schema``: texts for dates and times, float64 for float32, null for maps."""
     return pa.schema([(field.name, _written(field.type)) for field in schema])
 
 
@@ -249,6 +257,8 @@ def _written(kind: pa.DataType) -> pa.DataType:
         return pa.list_(pa.field("element", _written(kind.value_type)))
     if pat.is_floating(kind):
         return pa.float64()
+    if pat.is_map(kind):
+        return pa.null()
     return pa.string() if pat.is_date(kind) or pat.is_timestamp(kind) or pat.is_large_string(kind) else kind
 
 
