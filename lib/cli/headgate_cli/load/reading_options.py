@@ -42,6 +42,7 @@ def _form_options(command: Callable[..., object]) -> Callable[..., object]:
         date_format: str,
         timestamp_format: str,
         timezone: str,
+        binary: str | None,
         **named: object,
     ) -> object:
         check_encoding(encoding)
@@ -62,6 +63,7 @@ def _form_options(command: Callable[..., object]) -> Callable[..., object]:
             date_format=date_format,
             timestamp_format=timestamp_format,
             timezone=timezone,
+            binary=binary or "",
         )
         return command(*arguments, reading=reading, **named)
 
@@ -165,6 +167,7 @@ _FORM_OPTIONS = (
     click.option("--date-format", default="", help="Of dates, such as %d/%m/%Y. [ISO, or dots: 31.12.2026]"),
     click.option("--timestamp-format", default="", help="Of times, such as '%m/%d/%Y %I:%M %p'. [ISO, or dots]"),
     click.option("--timezone", default="", help="Zone of times that name none, such as UTC or Europe/Berlin. [refused]"),
+    click.option("--binary", type=click.Choice(["hex", "utf-8"]), help="What a text is in a column of bytes. [refused]"),
 )
 _COLUMN_OPTIONS = (
     click.option("--cast", "casts", multiple=True, metavar="COLUMN=TYPE", help="Type of a column; may be repeated."),

@@ -16,7 +16,7 @@ from headgate_cli.reading.nested import nested
 from headgate_cli.reading.options import ReadOptions
 from headgate_cli.reading.selecting import selected
 from headgate_cli.reading.source import FileBatch, Source, refused
-from headgate_cli.reading.text_values import Array, MisfitError, convert
+from headgate_cli.reading.text_values import Array, MisfitError, convert, is_bytes
 from headgate_cli.reading.typed import misfit_error
 from headgate_tables.arrow import pc
 
@@ -246,7 +246,7 @@ def _has_map(kind: pa.DataType) -> bool:
 
 
 def _as_written(schema: pa.Schema) -> pa.Schema:
-    """The types that JSON has for those of ``schema``: texts for dates and times, float64 for float32, null for maps."""
+    """The types that JSON has for those of ``schema``: texts for dates, times and bytes, float64 for float32, null for maps."""
     return pa.schema([(field.name, _written(field.type)) for field in schema])
 
 
@@ -259,7 +259,8 @@ def _written(kind: pa.DataType) -> pa.DataType:
         return pa.float64()
     if pat.is_map(kind):
         return pa.null()
-    return pa.string() if pat.is_date(kind) or pat.is_timestamp(kind) or pat.is_large_string(kind) else kind
+    as_text = pat.is_date(kind) or pat.is_timestamp(kind) or pat.is_large_string(kind) or is_bytes(kind)
+    return pa.string() if as_text else kind
 
 
 def _finished(column: Array, kind: pa.DataType, options: ReadOptions) -> Array:

@@ -15,11 +15,12 @@ class ReadOptions:
     without a header; ``header`` says that the first line has names even where it looks like values. ``nulls``: texts without
     quotes that mean null. ``decimal``, ``thousands``: marks in numbers. ``true_words``, ``false_words``: beside true and false.
     ``date_format``, ``timestamp_format``: for strptime. ``timezone``: of times without a zone. ``casts``: columns and the types
-    they are read as. ``sample_rows``: rows from which types are inferred, 0 for all. ``renames``: pairs
-    of a column's name in the file and in the table; all else here has the file's names. ``select``: the columns that are loaded,
-    in this order; empty for all. ``sql``: a SELECT of DuckDB's from ``input``, with ``sql_memory_mb`` MiB. ``skip_bad``: whether
-    rows that cannot be read or do not fit are left out, ``max_errors`` of a file, and written to ``reject_file``.
-    ``files``: all that are loaded together; the types of columns in the names of their folders fit all of them.
+    they are read as. ``binary``: what a text is in a column of bytes, hex or utf-8. ``sample_rows``: rows from which types are
+    inferred, 0 for all. ``renames``: pairs of a column's name in the file and in the table; all else here has the file's names.
+    ``select``: the columns that are loaded, in this order; empty for all. ``sql``: a SELECT of DuckDB's from ``input``, with
+    ``sql_memory_mb`` MiB. ``skip_bad``: whether rows that cannot be read or do not fit are left out, ``max_errors`` of a file,
+    and written to ``reject_file``. ``files``: all that are loaded together; the types of columns in the names of their folders
+    fit all of them.
     """
 
     delimiter: str = ""
@@ -37,6 +38,7 @@ class ReadOptions:
     date_format: str = ""
     timestamp_format: str = ""
     timezone: str = ""
+    binary: str = ""
     casts: tuple[tuple[str, pa.DataType], ...] = ()
     sample_rows: int = 0
     renames: tuple[tuple[str, str], ...] = ()

@@ -50,6 +50,8 @@ def fits(column: Array, kind: pa.DataType, options: ReadOptions) -> bool:
 
 
 def _whole(column: Array, kind: pa.DataType, options: ReadOptions) -> Array:
+    if is_bytes(kind):
+        return _bytes(column, options.binary).cast(kind)
     if _has_arrows_form(kind, options):
         try:
             return _exact(column, kind)
@@ -98,6 +100,32 @@ def _without_values(texts: Array, kind: pa.DataType) -> Array:
     if texts.null_count < len(texts):
         raise pa.ArrowInvalid("a text is neither a list nor a struct")
     return pa.array([None] * len(texts), kind)
+
+
+def is_bytes(kind: pa.DataType) -> bool:
+    """Whether ``kind`` is binary, of any or of a fixed size."""
+    return pat.is_binary(kind) or pat.is_large_binary(kind) or pat.is_fixed_size_binary(kind)
+
+
+def _bytes(texts: Array, form: str) -> Array:
+    """Bytes of texts (``form``: hex or utf-8). An empty text has none in both; without ``form``, others are refused."""
+    if form == "hex":
+        return _from_hexadecimal(texts)
+    if not form and pc.any(pc.not_equal(texts, "")).as_py():
+        raise pa.ArrowInvalid("may be hexadecimal, or a text whose own bytes count")
+    return texts.cast(pa.binary())
+
+
+def _from_hexadecimal(texts: Array) -> Array:
+    if pc.all(pc.match_substring_regex(texts, r"^(?:[0-9a-fA-F]{2})*$")).as_py() is False:
+        raise pa.ArrowInvalid("not hexadecimal")
+    digits = pc.fill_null(texts, "").cast(pa.large_string())
+    whole = pa.LargeListArray.from_arrays(pa.array([0, len(digits)], pa.int64()), digits)
+    data = bytes.fromhex(pc.binary_join(whole, pa.scalar("", pa.large_string()))[0].as_py())
+    ends = pc.cumulative_sum(pc.divide(pc.binary_length(digits), 2))
+    offsets = pa.concat_arrays([pa.array([0], pa.int64()), ends])
+    found = pa.Array.from_buffers(pa.large_binary(), len(digits), [None, offsets.buffers()[1], pa.py_buffer(data)])
+    return pc.if_else(texts.is_valid(), found, pa.scalar(None, pa.large_binary()))
 
 
 def is_number(kind: pa.DataType) -> bool:

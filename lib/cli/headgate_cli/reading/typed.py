@@ -10,7 +10,7 @@ import pyarrow.types as pat
 from headgate_cli.failures import CommandError
 from headgate_cli.reading.options import ReadOptions
 from headgate_cli.reading.source import FileBatch, refused
-from headgate_cli.reading.text_values import Array, MisfitError, convert, is_number
+from headgate_cli.reading.text_values import Array, MisfitError, convert, is_bytes, is_number
 
 _nulls = cast("Callable[[int, pa.DataType], Array]", pa.nulls)
 
@@ -79,6 +79,7 @@ def _why(misfit: MisfitError) -> str:
         "Cannot locate",
         "has not four digits",
         "too large",
+        "may be",
     )
     return f" ({misfit.why.partition(': ')[0]})" if any(each in misfit.why for each in known) else ""
 
@@ -92,6 +93,10 @@ def _options_for(kind: pa.DataType) -> str:
         return "Give the words: --true yes --false no, or --null for a word that means null."
     if is_number(kind):
         return "Give --decimal or --thousands for other marks, or --null for a word that means null."
+    if is_bytes(kind):
+        return (
+            "Say what texts are: --binary hex, as `headgate table scan` writes bytes, or --binary utf-8 for a text's own bytes."
+        )
     if pat.is_nested(kind):
         return "A text is no list, struct or map: load them from Parquet or JSON, or leave the column out with --select."
     return "A CSV has no values of this type."
