@@ -121,3 +121,19 @@ def test_other_columns_are_another_load(tmp_path: Path) -> None:
     path = write(tmp_path / "rows.csv")
     ways = [(), ("id",), ("id", "n"), ("n", "id")]
     assert len({identify(path, "upsert", ReadOptions(select=way)) for way in ways}) == len(ways)
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow"])
+def test_a_column_that_the_file_has_twice_is_refused_unless_others_are_selected(suffix: str, tmp_path: Path) -> None:
+    twice = pa.table([pa.array([1]), pa.array([2]), pa.array([3])], names=["id", "a", "a"])
+    path = tmp_path / f"twice.{suffix}"
+    if suffix == "parquet":
+        pq.write_table(twice, path)
+    else:
+        with pa.ipc.new_file(str(path), twice.schema) as file:
+            file.write_table(twice)
+    for select in ((), ("id", "a")):
+        with pytest.raises(CommandError, match=rf"^twice\.{suffix} has the column 'a' more than once$") as refused:
+            open_source(path, suffix, None, ReadOptions(select=select))
+        assert "--select" in refused.value.fix
+    assert read(path, "id").to_pylist() == [{"id": 1}]

@@ -19,6 +19,15 @@ def check_selected(path: Path, names: Sequence[str], select: Sequence[str]) -> N
         )
 
 
+def check_once(path: Path, names: Sequence[str], select: Sequence[str]) -> None:
+    """Raises CommandError for a column that would be loaded and that the file has more than once."""
+    if twice := [name for name in select or names if names.count(name) > 1]:
+        raise refused(
+            f"{path.name} has the column {twice[0]!r} more than once",
+            "Write the file with another name for each column, or load the other columns alone: --select.",
+        )
+
+
 def selected(source: Source, select: Sequence[str]) -> Source:
     """``source`` with the columns of ``select`` alone, in this order; all of them without any. Raises CommandError."""
     if not select:
