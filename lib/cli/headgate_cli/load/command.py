@@ -10,6 +10,7 @@ import click
 import headgate
 from headgate_cli.cluster import Access
 from headgate_cli.completion import complete_files
+from headgate_cli.load.creating import check_definition
 from headgate_cli.load.dry_run import DryRun
 from headgate_cli.load.inputs import input_files
 from headgate_cli.load.loading import Loading, LoadOptions
@@ -20,7 +21,7 @@ from headgate_cli.options import cluster_options, storage_option, storage_settin
 from headgate_cli.output import Output, json_option
 from headgate_cli.reading.options import ReadOptions
 from headgate_cli.reading.sources import FORMATS, TEXT_FORMATS, format_of, open_source
-from headgate_cli.table.create import create_table
+from headgate_cli.table.create import DEFAULT_BUCKETS, create_table
 
 
 @click.command("load", short_help="Load files into a table, exactly once.")
@@ -36,7 +37,7 @@ from headgate_cli.table.create import create_table
 @click.option("--key", default="", help="With --create: columns of the record key, column,…")
 @click.option("--ordering", default="", help="With --create: column whose larger value wins. [the later write wins]")
 @click.option("--partition-by", default="", help="With --create: columns that name the folders, column,…")
-@click.option("--buckets", default=8, show_default=True, type=click.IntRange(1), help="With --create: file groups a partition.")
+@click.option("--buckets", type=click.IntRange(1), help=f"With --create: file groups a partition. [{DEFAULT_BUCKETS}]")
 @click.option("--dry-run", is_flag=True, help="Show columns, ten rows and what would happen; change nothing.")
 @reading_options
 @storage_option
@@ -122,7 +123,8 @@ def _check_files(files: Sequence[Path], options: LoadOptions, reading: ReadOptio
 def _create(
     output: Output, cluster: headgate.Headgate, files: Sequence[Path], name: str, reading: ReadOptions, options: LoadOptions
 ) -> None:
-    if name in {table.name for table in cluster.tables()}:
+    if found := next((table for table in cluster.tables() if table.name == name), None):
+        check_definition(found, options)
         return
     schema = schema_of_files(files, options["kind"], reading)
     for path in files:  # a load whose first rows cannot be read leaves no table
@@ -136,7 +138,7 @@ def _create(
         key=options["key"],
         ordering=options["ordering"],
         partition_by=options["partition_by"],
-        buckets=options["buckets"],
+        buckets=options["buckets"] or DEFAULT_BUCKETS,
         exist_ok=True,
     )
     output.print_text(f"Created {made.name} at {made.url}")

@@ -9,6 +9,7 @@ import headgate
 from headgate.errors import SchemaError
 from headgate_cli.exits import ExitCode
 from headgate_cli.failures import CommandError
+from headgate_cli.load.creating import check_definition
 from headgate_cli.load.inputs import InputFiles
 from headgate_cli.load.loading import LoadOptions, new_columns, operation_of
 from headgate_cli.load.plan import say_lacking, schema_of_files
@@ -38,6 +39,8 @@ class DryRun:
         types = schema_of_files(files, self.options["kind"], self.reading) if table is None else table.schema
         first = self._open(files[0], types)
         if table is not None:
+            if self.options["create"]:
+                check_definition(table, self.options)
             self._check(table, first)
             for path in files[1:]:
                 self._check(table, self._open(path, types))

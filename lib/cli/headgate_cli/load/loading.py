@@ -38,7 +38,7 @@ class LoadOptions(TypedDict):
     key: str
     ordering: str
     partition_by: str
-    buckets: int
+    buckets: int | None
 
 
 def operation_of(options: LoadOptions) -> str:

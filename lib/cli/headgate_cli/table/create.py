@@ -14,6 +14,8 @@ from headgate_cli.table.definitions import show_definition
 from headgate_cli.table.schemas import schema_like, schema_of_file
 from headgate_tables.opening import DEFAULT_TABLE_VERSION
 
+DEFAULT_BUCKETS = 8
+
 
 class TableOptions(TypedDict):
     """Options that define a table. ``key`` and ``partition_by``: names with commas."""
@@ -36,7 +38,7 @@ class TableOptions(TypedDict):
 @click.option("--partition-by", default="", help="Columns that name the folders, column,…: keys are unique in a folder.")
 @click.option(
     "--buckets",
-    default=8,
+    default=DEFAULT_BUCKETS,
     show_default=True,
     type=click.IntRange(1),
     help="File groups a partition; `headgate table rescale` changes it.",
