@@ -137,3 +137,21 @@ def test_a_column_that_the_file_has_twice_is_refused_unless_others_are_selected(
             open_source(path, suffix, None, ReadOptions(select=select))
         assert "--select" in refused.value.fix
     assert read(path, "id").to_pylist() == [{"id": 1}]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "json", "parquet", "orc", "arrow"])
+def test_a_cast_of_a_column_that_is_not_there_is_refused_with_the_nearest(suffix: str, tmp_path: Path) -> None:
+    path = write(tmp_path / f"rows.{suffix}")
+    for select in ((), ("id",)):
+        options = ReadOptions(select=select, casts=(("full name", pa.string()),))
+        with pytest.raises(CommandError, match=rf"^rows\.{suffix} has no column 'full name'$") as refused:
+            open_source(path, format_of(path), None, options)
+        assert refused.value.fix.startswith("Did you mean 'Full Name'? Correct --cast; the columns are id, Full Name, n.")
+    assert read(path, "id", casts=(("Full Name", pa.string()),)).num_rows == len(ROWS), "it is there, and not selected"
+
+
+def test_fields_of_json_may_come_after_the_rows_that_types_are_taken_from(tmp_path: Path) -> None:
+    path = write(tmp_path / "rows.jsonl")
+    late = {"casts": (("late", pa.int64()),)}
+    open_source(path, "jsonl", None, ReadOptions(sample_rows=1, **late))
+    open_source(path, "jsonl", TABLE.schema, ReadOptions(**late))

@@ -15,7 +15,7 @@ from headgate_cli.reading.bad_rows import BadRows, csv_line
 from headgate_cli.reading.inference import ColumnInference
 from headgate_cli.reading.options import ReadOptions
 from headgate_cli.reading.pacing import PacedStream
-from headgate_cli.reading.selecting import check_selected, selected
+from headgate_cli.reading.selecting import check_casts, check_selected, selected
 from headgate_cli.reading.source import BLOCK_BYTES, FileBatch, Source, numbered, refused
 from headgate_cli.reading.streams import TextStream
 from headgate_cli.reading.typed import typed
@@ -203,6 +203,7 @@ def open_csv(path: Path, types: pa.Schema | None, options: ReadOptions, bad: Bad
 
     file = CsvFile(path, stream, options)
     check_selected(path, file.names, options.select)
+    check_casts(path, file.names, options)
     known = {field.name: field.type for field in types or ()} | dict(options.casts)
     if options.select:  # what is not loaded stays text, and may be ambiguous; a rejected line has it
         known |= {name: pa.string() for name in file.names if name not in options.select}

@@ -14,7 +14,7 @@ from headgate_cli.reading.json_text import JsonBlock, json_blocks
 from headgate_cli.reading.json_types import MixedError, Unexpected, altered, inferred, merged, parsed, without
 from headgate_cli.reading.nested import nested
 from headgate_cli.reading.options import ReadOptions
-from headgate_cli.reading.selecting import selected
+from headgate_cli.reading.selecting import check_casts, selected
 from headgate_cli.reading.source import FileBatch, Source, refused
 from headgate_cli.reading.text_values import Array, MisfitError, convert, is_bytes
 from headgate_cli.reading.typed import misfit_error
@@ -217,6 +217,8 @@ def open_json(path: Path, types: pa.Schema | None, options: ReadOptions, bad: Ba
     file = JsonFile(path, options, {name for name, kind in known.items() if _has_map(kind)})
     given = pa.schema(list(known.items()))
     schema = file.infer(given) if types is None else file.first_columns(given)
+    if types is None and schema.names and not options.sample_rows:
+        check_casts(path, schema.names, options)
     size = path.stat().st_size
     source = Source(path, schema, size, "bytes", lambda _skip: file.batches(schema, bad or BadRows(options)), "", _line_of)
     return selected(source, options.select)

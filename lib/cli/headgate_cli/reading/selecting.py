@@ -6,16 +6,26 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from headgate_cli.reading.options import ReadOptions
 from headgate_cli.reading.source import FileBatch, Source, refused
 from headgate_tables.near_names import did_you_mean
 
 
 def check_selected(path: Path, names: Sequence[str], select: Sequence[str]) -> None:
     """Raises CommandError for a column of ``select`` that is not among ``names``, with the one that may be meant."""
-    if missing := [name for name in select if name not in names]:
+    _check_there(path, names, select, "--select")
+
+
+def check_casts(path: Path, names: Sequence[str], options: ReadOptions) -> None:
+    """Raises CommandError for a column of ``--cast`` that is not among ``names``, with the one that may be meant."""
+    _check_there(path, names, [name for name, _ in options.casts], "--cast")
+
+
+def _check_there(path: Path, names: Sequence[str], given: Sequence[str], option: str) -> None:
+    if missing := [name for name in given if name not in names]:
         raise refused(
             f"{path.name} has no column {missing[0]!r}",
-            f"{did_you_mean(missing[0], names)}Correct --select; the columns are {', '.join(names)[:300]}.",
+            f"{did_you_mean(missing[0], names)}Correct {option}; the columns are {', '.join(names)[:300]}.",
         )
 
 

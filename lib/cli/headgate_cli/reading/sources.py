@@ -16,7 +16,7 @@ from headgate_cli.reading.hive_folders import folder_type, folder_values, with_f
 from headgate_cli.reading.json_files import open_json
 from headgate_cli.reading.options import ReadOptions
 from headgate_cli.reading.renaming import file_names, renamed
-from headgate_cli.reading.selecting import check_once, selected
+from headgate_cli.reading.selecting import check_casts, check_once, selected
 from headgate_cli.reading.source import FileBatch, Source, unreadable
 from headgate_cli.reading.widening import widened
 
@@ -152,9 +152,10 @@ def _with_raw(source: Source) -> Source:
 
 
 def _typed_file(path: Path, kind: str, options: ReadOptions) -> Source:
-    """A file of a format that knows its types. Raises CommandError for two columns of one name."""
+    """A file of a format that knows its types. Raises CommandError for two columns of one name and a cast of none."""
     source = _opened(path, kind, options)
     check_once(path, source.schema.names, options.select)
+    check_casts(path, source.schema.names, options)
     return source
 
 
