@@ -67,7 +67,7 @@ class DryRun:
                 f"{source.path.name}: {error.message}", fix=error.fix, code=ExitCode.FIX_CALL, kind="SchemaError"
             ) from error
         if operation == "upsert":
-            say_lacking(self.output, self.inputs.address(source.path), source, table.schema)
+            say_lacking(self.output, self.inputs.address(source.path), source, table)
 
     def _show_columns(self, types: pa.Schema) -> None:
         records = [{"event": "column", "name": field.name, "type": str(field.type)} for field in types]

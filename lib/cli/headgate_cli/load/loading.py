@@ -73,7 +73,7 @@ class Loading:
         bad = BadRows(self.reading)
         source = self._open(path, bad)
         if operation_of(self.options) == "upsert":
-            say_lacking(self.output, self.inputs.address(path), source, self.table.info.schema)
+            say_lacking(self.output, self.inputs.address(path), source, self.table.info)
         this = self._identity(path)
         if self.options["again"]:
             this = replace(this, again=SystemIds().token()[:16])

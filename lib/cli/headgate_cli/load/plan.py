@@ -6,6 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.types as pat
 
+import headgate
 from headgate_cli.output import Output
 from headgate_cli.reading.options import ReadOptions
 from headgate_cli.reading.renaming import check_names
@@ -23,6 +24,11 @@ def schema_of_files(files: Sequence[Path], kind: str | None, reading: ReadOption
     nullable: dict[str, bool] = {}
     for at, path in enumerate(files):
         schema = open_source(path, format_of(path, kind), None, reading).schema
+        if not schema.names:
+            raise refused(
+                f"{path.name} is empty: it has no columns, of which a new table could be made",
+                "Leave the file out, or make the table first: `headgate table create`.",
+            )
         if at and set(schema.names) != set(found):
             odd = sorted(set(schema.names) ^ set(found))
             raise refused(
@@ -55,9 +61,11 @@ def _made(kind: pa.DataType) -> pa.DataType:
     return pa.string() if pat.is_null(kind) else kind
 
 
-def say_lacking(output: Output, file: str, source: Source, schema: pa.Schema) -> None:
-    """Says which columns of the table the file lacks, if any: they are null in its rows."""
-    lacking = [name for name in schema.names if name not in source.schema.names]
-    if lacking:
+def say_lacking(output: Output, file: str, source: Source, table: headgate.TableInfo) -> None:
+    """Says which columns of the table the file lacks, null in its rows; nothing of a file that is refused for them."""
+    strict = {field.name for field in table.schema if not field.nullable}
+    never_null = strict | {*table.key, *table.partition_by, table.ordering}
+    lacking = [name for name in table.schema.names if name not in source.schema.names]
+    if lacking and never_null.isdisjoint(lacking):
         output.print_json({"event": "lacking", "file": file, "columns": lacking})
         output.print_text(f"{source.path.name} lacks {', '.join(lacking)}: null in its rows.", fg="yellow")
