@@ -1,5 +1,6 @@
 """Bad rows of JSON, Parquet, Avro, ORC and Arrow: the first ends a load, or they are left out, and come back after mending."""
 
+import contextlib
 import json
 from decimal import Decimal
 from pathlib import Path
@@ -20,6 +21,8 @@ from headgate_cli.reading.bad_rows import BadRows
 from headgate_cli.reading.options import ReadOptions
 from headgate_cli.reading.source import Source
 from headgate_cli.reading.sources import format_of, open_source
+from headgate_tables import hudi
+from headgate_tables.errors import PartitionValueError
 
 TABLE = pa.schema([pa.field("id", pa.int64()), pa.field("day", pa.date32()), pa.field("net", pa.float64())])
 LINES = [
@@ -217,3 +220,37 @@ def test_a_row_of_sql_that_does_not_fit_the_table_ends_the_load(form: Any, tmp_p
     path.write_text("id,n\n1,1\n2,2\n")
     with pytest.raises(CommandError, match=r"rows\.csv: row 2 has no value in 'id'"):
         fitted(path, form, sql="select nullif(id, 2) as id, n from input")
+
+
+PARTED = pa.schema([("id", pa.int64()), ("day", pa.string()), ("hour", pa.int32())])
+DAYS = ["x", "..", "", ".", None, "__HIVE_DEFAULT_PARTITION__", "a\0b", "ü" * 128, "ü" * 127, "..."]
+FOLDERS = (0, 8, 9)
+
+
+def parted(operation: str) -> Any:
+    formats = RowFormats(TableInfo("t", PARTED, ("id",), ("day", "hour"), None, 1, False, "", "", table_version=8))
+    return getattr(formats, operation)
+
+
+@pytest.mark.parametrize("operation", ["upsert", "delete"])
+def test_a_row_whose_partition_no_folder_can_be_named_is_left_out(operation: str, tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    rows = {"id": range(11), "day": [*DAYS, "x"], "hour": pa.array([1] * 10 + [None], pa.int32())}
+    pq.write_table(pa.table(rows), path)
+    kept, bad, _ = fitted(path, parted(operation))
+    assert [row["id"] for row in kept] == list(FOLDERS)
+    numbers = [int(error.message.split()[2]) for error in bad.errors]
+    assert numbers == [row + 1 for row in range(11) if row not in FOLDERS]
+    assert bad.errors[0].message == "rows.parquet: row 2 has '..' in 'day', which no folder can be named"
+    assert bad.errors[3].message.endswith("has no value in 'day'")
+    assert bad.errors[-1].message.endswith("has no value in 'hour'")
+    with pytest.raises(CommandError, match=r"^rows\.parquet: row 2 has '\.\.' in 'day'"):
+        fitted(path, parted(operation), skip_bad=False)
+
+
+def test_what_is_refused_as_a_partition_is_what_a_table_refuses(tmp_path: Path) -> None:
+    for at, day in enumerate(DAYS):
+        rows = pa.table({"id": [1], "day": pa.array([day], pa.string()), "hour": pa.array([1], pa.int32())})
+        table = hudi.create_table(str(tmp_path / str(at)), PARTED, record_key="id", partition_by=["day", "hour"], buckets=1)
+        with table, contextlib.nullcontext() if at in FOLDERS else pytest.raises(PartitionValueError):
+            table.upsert(rows)

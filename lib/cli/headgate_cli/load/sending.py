@@ -9,6 +9,7 @@ import headgate
 from headgate.errors import RowError
 from headgate.row_formats import RowFormats
 from headgate.rows import RowFormat
+from headgate_cli.load.partitions import check_partitions
 from headgate_cli.reading.bad_rows import BadRows
 from headgate_cli.reading.source import FileBatch, FilePiece, Source, refused
 
@@ -50,7 +51,9 @@ def fitting(source: Source, form: RowFormat, bad: BadRows) -> Source:
             rest = batch
             while rest.rows.num_rows:
                 try:
-                    rest = rest._replace(rows=next(form.convert(rest.rows)))
+                    rows = next(form.convert(rest.rows))
+                    check_partitions(rows, form.partition_by)
+                    rest = rest._replace(rows=rows)
                     break
                 except RowError as error:
                     what = error.message.removeprefix(f"row {error.row}")
