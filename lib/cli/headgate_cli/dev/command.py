@@ -80,13 +80,23 @@ def dev(output: Output, /, store: str, logs: Path | None, verbose: bool, grace: 
     stopping, stopped, killed. Events of a process have its "name" (redis, coordinator-N, writer-N, compactor-N) and "pid".
     """  # noqa: D301 - click wants the backspace
     state = state_folder(os.environ)
-    url = store if _SCHEME.match(store) else Path(store).absolute().as_uri()
+    url = _address_of(store)
     with alone(state, Running.here(options["port"], options["coordinators"], url)) as private:
         _check_free(options["port"], options["coordinators"], state)
         with ForkingStarter(SERVICE_MODULES) as starter:  # first, since it imports meanwhile
             cluster = _cluster(private, url, **options)
             with published(cluster.credentials.profile, cluster.ports, state):
                 _run_logged(output, cluster, starter, logs, verbose, grace)
+
+
+def _address_of(store: str) -> str:
+    """Raises OptionError for one that the services would refuse, each in its log."""
+    if not _SCHEME.match(store):
+        return Path(store).absolute().as_uri()
+    from headgate_tables.storage.open import open_store  # a folder of this machine does without the object stores' client
+
+    open_store(store, None, System.real().ids)
+    return store
 
 
 def _run_logged(
