@@ -1,11 +1,19 @@
 """What commands refuse before anything is done, and what they advise then."""
 
+import json
+import logging
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from demo.ports import free_port
+from headgate.errors import UnavailableError
 from headgate_cli.exits import ExitCode
+from headgate_cli.failures import describe_error
+from headgate_cli.logged import warnings_printed
+from headgate_cli.main import run
+from headgate_cli.output import Output
 
 
 @pytest.mark.parametrize("store", ["ftp://x", "s3://"])
@@ -17,3 +25,27 @@ def test_a_cluster_of_a_store_that_cannot_be_is_refused_before_any_process_start
     assert (code, events, error["kind"]) == (ExitCode.FIX_CALL, [], "OptionError")
     assert store in error["message"]
     assert not any(tmp_path.iterdir())
+
+
+def test_stderr_has_the_error_alone_with_json(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADGATE_TOKEN", "bad")
+    assert run(["table", "list", "--json", "--timeout", "1", "--connect", f"127.0.0.1:{free_port()}"]) == ExitCode.RETRY_LATER
+    error = json.loads(capsys.readouterr().err)
+    assert "nothing listens there" in error["error"]["message"]
+    assert "Start one with `headgate dev`" in error["error"]["fix"]
+
+
+def test_a_warning_of_the_sdk_speaks_of_options(capsys: pytest.CaptureFixture[str]) -> None:
+    with warnings_printed(Output(json=False)):
+        logging.getLogger("headgate").warning("Name the file: tls=headgate.Tls(ca=...).")
+    assert capsys.readouterr().err == "headgate: Name the file: --tls-ca FILE.\n"
+    with warnings_printed(Output(json=True)):
+        logging.getLogger("headgate").warning("said to people")
+    logging.getLogger("headgate").warning("said outside")
+    assert not capsys.readouterr().err
+
+
+def test_a_cluster_that_answers_is_not_to_be_started() -> None:
+    failure = describe_error(UnavailableError("localhost:1: the server closes the connection", fix="Name the file."))
+    assert failure is not None
+    assert failure.fix == "Name the file."

@@ -13,6 +13,8 @@ import pytest
 
 import headgate
 from headgate import aio
+from headgate.coordinators import CallFailedError
+from headgate.transport import Failure
 from headgate.unreachable import why_unreachable
 from headgate_proto.api.v1 import errors_pb2 as err
 from support.certificates import self_signed
@@ -88,6 +90,20 @@ async def test_a_token_that_is_not_known_is_refused_at_once_with_the_address() -
         cluster.knobs.unary = [error(err.CODE_UNAUTHENTICATED, "the token is not known")]
         with pytest.raises(headgate.UnauthenticatedError, match=f"^{cluster.coordinator}: the token is not known"):
             await hg.table("t")
+
+
+async def test_a_timeout_names_the_address_where_somebody_listens() -> None:
+    said = iter(["localhost:1: the server closes the connection", "localhost:1: nothing listens there"])
+
+    async def attempt(_: bool) -> None:
+        message = next(said, None)
+        if message is None:
+            await asyncio.Event().wait()
+        raise CallFailedError(Failure(headgate.UnavailableError(message or "", fix="-"), err.ACTION_RETRY, unreachable=True))
+
+    async with aio.connect(NOBODY, timeout=HOURS, wait=HOURS) as hg:
+        with pytest.raises(headgate.UnavailableError, match="within 1 s: localhost:1: the server closes the connection"):
+            await hg.coordinators.retry(attempt, 1.0)
 
 
 async def test_a_cluster_that_is_waited_for_is_found_when_it_comes_and_the_log_says_so(caplog: pytest.LogCaptureFixture) -> None:

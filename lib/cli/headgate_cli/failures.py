@@ -53,6 +53,7 @@ def describe_error(error: BaseException) -> CommandFailure | None:
 def _by_next_step(error: BaseException) -> CommandFailure | None:
     """Errors of the SDK and of the table library are sorted by the caller's next step, and so are the exit codes."""
     import headgate.errors as sdk
+    from headgate.unreachable import NOBODY_LISTENS
     from headgate_tables import errors as tables
 
     codes: dict[type[BaseException], ExitCode] = {
@@ -68,6 +69,6 @@ def _by_next_step(error: BaseException) -> CommandFailure | None:
     }
     if not isinstance(error, sdk.HeadgateError | tables.TablesError):
         return None
-    fix = for_command_line(error.fix) + (f" {_START_ONE}" if isinstance(error, sdk.UnavailableError) else "")
+    fix = for_command_line(error.fix) + (f" {_START_ONE}" if NOBODY_LISTENS in error.message else "")
     code = next(codes[kind] for kind in codes if isinstance(error, kind))
     return CommandFailure(for_command_line(error.message), fix, type(error).__name__, code)

@@ -11,6 +11,7 @@ import click
 from headgate_cli.exits import ExitCode, exit_codes_help
 from headgate_cli.failures import describe_error
 from headgate_cli.lazy_group import LazyGroup, Place
+from headgate_cli.logged import warnings_printed
 from headgate_cli.output import Output
 from headgate_runtime.without_pandas import run_without_pandas
 
@@ -96,7 +97,8 @@ def run(arguments: Sequence[str]) -> int:
     own = list(arguments)
     output = Output(json="--json" in (own[: own.index("--")] if "--" in own else own))
     try:
-        return int(headgate.main(own, prog_name="headgate", standalone_mode=False, obj=output) or ExitCode.OK)
+        with warnings_printed(output):
+            return int(headgate.main(own, prog_name="headgate", standalone_mode=False, obj=output) or ExitCode.OK)
     except _ReaderGoneError:
         sys.stdout = None  # or the interpreter would print an error when it flushes
         return ExitCode.OK

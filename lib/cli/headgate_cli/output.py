@@ -56,6 +56,11 @@ class Output:
         else:
             self.print_text(text)
 
+    def print_warning(self, message: str) -> None:
+        """Prints to stderr what a command says to people while it goes on. For programs an error is all of stderr."""
+        if not self.json:
+            click.secho(f"headgate: {message}", err=True, fg="yellow")
+
     def print_records(
         self,
         records: Sequence[Record],

@@ -99,6 +99,7 @@ class Coordinators:
                     patience = self._first_contact.patience(last, asyncio.get_running_loop().time() - started)
                     await backoff.pause(last.retry_after, at_most=patience)
         except TimeoutError:
+            last = last and self._first_contact.most_telling(last)
             why = f": {last.error.message}" if last else ""
             where = ", ".join(self._addresses)
             raise UnavailableError(

@@ -38,6 +38,10 @@ class FirstContact:
         self._show(self._failure, waited)
         return patience
 
+    def most_telling(self, last: Failure) -> Failure:
+        """``last``; before the first contact the failure that ``patience`` would raise."""
+        return last if self.made or self._failure is None else self._failure
+
     def _show(self, failure: Failure, waited: float) -> None:
         if self._wait > waited >= self._shown + _SHOWN_EVERY:
             self._shown = waited
