@@ -66,4 +66,10 @@ def test_a_reworded_message_is_a_sentence_that_names_the_command() -> None:
     assert for_command_line("wants one: headgate.Tls(certificate=..., key=...).") == (
         "wants one: --client-cert FILE --client-key FILE."
     )
+    assert for_command_line("Pass exist_ok=True, or go_on=True to go on.") == "Pass --exist-ok, or --go-on to go on."
     assert for_command_line("Order by an integer.") == "Order by an integer."
+
+
+def test_a_setting_keeps_its_name() -> None:
+    setting = "`headgate configure ops hoodie.clustering.plan.strategy.sort.columns=COLUMN`"
+    assert for_command_line(f"Set one first: {setting}.") == f"Set one first: {setting}."

@@ -4,8 +4,8 @@ import re
 from collections.abc import Sequence
 
 _PARAMETER = (
-    r"\b(buckets|since|as_of|columns|partitions|filter|roll_back|record_key|partition_by|ordering|exist_ok|operation_column|token"
-    r"|name|hive_style)"
+    r"(?<![.\w])(buckets|since|as_of|columns|partitions|filter|roll_back|record_key|partition_by|ordering|exist_ok|go_on"
+    r"|operation_column|token|name|hive_style)"
 )
 _RENAMED = {"partitions": "--partition", "record_key": "--key", "name": "NAME"}
 _RULES: Sequence[tuple[str, str]] = (
