@@ -101,6 +101,13 @@ def test_a_table_that_is_there_is_no_copy(hg: headgate.Headgate) -> None:
     assert found(other) == [row(2)]
 
 
+def test_over_a_table_that_is_there_the_advice_is_what_a_copy_takes(hg: headgate.Headgate) -> None:
+    table = made(hg, "itself", [row(1)])
+    with pytest.raises(headgate.TableExistsError) as refused:
+        table.copy("itself")
+    assert refused.value.fix == "Choose another name, or pass go_on=True to go on with a copy that broke off."
+
+
 def test_a_moment_that_is_gone_makes_no_table(hg: headgate.Headgate) -> None:
     table = made(hg, "past", [row(1)])
     with pytest.raises(headgate.InvalidArgumentError, match="yesterday"):

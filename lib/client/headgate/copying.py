@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from headgate.acks import Level
-from headgate.errors import InvalidArgumentError
+from headgate.errors import InvalidArgumentError, TableExistsError
 from headgate.operating import ChannelSummary
 from headgate.reading.aio import ReadableByName
 from headgate.reading.library import Moment, Options
@@ -71,7 +71,7 @@ class Copyable(ReadableByName):
                     f"the copy {to} was begun as of {begun}", fix="Go on without `as_of`, or drop that table and copy anew."
                 )
         if target is None:
-            target = await self._create_like(to, exist_ok=False)
+            target = await self._create_new(to)
         name = f"{_PREFIX}{self.info.uuid}:{scan.as_of}"
         rows = 0
         async with target.channel(name) as channel:
@@ -82,6 +82,13 @@ class Copyable(ReadableByName):
                     progress(rows)
             await channel.flush("queryable", timeout=timeout)
         return Copy(to, rows, scan.as_of, name)
+
+    async def _create_new(self, to: str) -> Target:
+        try:
+            return await self._create_like(to, exist_ok=False)
+        except TableExistsError as error:
+            fix = "Choose another name, or pass go_on=True to go on with a copy that broke off."
+            raise TableExistsError(error.message, fix=fix) from None
 
     async def _moment_of(self, target: Target) -> str | None:
         """The moment of a copy into this table that was begun; None when none was. Raises InvalidArgumentError for a table that

@@ -145,7 +145,7 @@ _BY_CLASS: Final[dict[str, _ForClients]] = {
     "NotATableError": _ForClients(errors_pb2.CODE_TABLE_NOT_FOUND, "no table of this name", "Create it, or correct the name."),
     "OtherDefinitionError": _ForClients(errors_pb2.CODE_TABLE_EXISTS),
     "TableExistsError": _ForClients(
-        errors_pb2.CODE_TABLE_EXISTS, "there is a table of this name", "Pass exist_ok, or choose another name."
+        errors_pb2.CODE_TABLE_EXISTS, "there is a table of this name", "Pass exist_ok=True, or choose another name."
     ),
     "TableInGraceError": _ForClients(errors_pb2.CODE_TABLE_DROPPED),
     "TableDroppedError": _ForClients(
