@@ -21,6 +21,7 @@ from headgate.errors import FixCall, InvalidArgumentError, RowError, SchemaError
 from headgate.records import MOST_CLASSES, is_record
 from headgate.rows import RowFormat, detect_operation_type
 from headgate.schemas import schema_of
+from headgate.unknown_columns import how_to_add
 from headgate_proto.api.v1 import ingest_pb2 as wire
 
 NOON = datetime.datetime(2026, 1, 1, 12, tzinfo=datetime.UTC)
@@ -424,3 +425,8 @@ def test_a_type_that_a_column_cannot_have_is_refused_with_what_can_be_done(kind:
 def test_a_schema_that_is_none_is_refused(schema: Any) -> None:
     with pytest.raises(InvalidArgumentError):
         schema_of(schema)
+
+
+@pytest.mark.parametrize(("name", "legal"), [("size", True), ("a b", False), ("0", False), ("_hoodie_x", False), ("", False)])
+def test_only_a_name_that_a_column_may_have_is_advised_to_be_added(name: str, legal: bool) -> None:
+    assert ("--add" in how_to_add("t", name)) == legal

@@ -16,6 +16,7 @@ from headgate.limits import check_sizes, most_deletes
 from headgate.near_names import did_you_mean
 from headgate.records import listed, mappings
 from headgate.row_reader import RowReader
+from headgate.unknown_columns import how_to_add
 from headgate.values import can_cast, cast_column, plain, value_error
 from headgate_proto.api.v1 import ingest_pb2 as wire
 from headgate_proto.limits import BATCH_ROWS
@@ -145,7 +146,7 @@ class RowFormat:
                 column = min(unknown)
                 raise RowError(
                     f"row {at} has {column!r}, which is not a column of the table",
-                    fix=f"{self._near(column)}. {self._adds(column)}",
+                    fix=f"{self._near(column)}. {how_to_add(self._table, column)}",
                     row=at,
                     column=column,
                 )
@@ -161,12 +162,6 @@ class RowFormat:
     def _near(self, column: str) -> str:
         near = did_you_mean(column, self.schema.names) if column else ""
         return f"{near}The columns are {', '.join(self.schema.names)}"
-
-    def _adds(self, column: str) -> str:
-        return (
-            f"`headgate table alter {self._table} --add {column}=TYPE` adds a column; batches may add columns after "
-            f"`headgate configure {self._table} headgate.evolve=add`."
-        )
 
     def _misfit(self, columns: Sequence[Column], rows: Sequence[Mapping[str, object]], first: int, cause: Exception) -> Exception:
         """The error that names the value at fault, searched for only after the conversion of all rows has failed."""
@@ -207,7 +202,7 @@ class RowFormat:
             found = "; ".join(f"{what}: {', '.join(columns)}" for what, columns in wrong.items() if columns)
             hint = " A pandas index becomes a column: reset_index(drop=True)." if "__index_level_0__" in names else ""
             near, adds = (
-                (did_you_mean(wrong["unknown"][0], self.schema.names), f" {self._adds(wrong['unknown'][0])}")
+                (did_you_mean(wrong["unknown"][0], self.schema.names), f" {how_to_add(self._table, wrong['unknown'][0])}")
                 if wrong["unknown"]
                 else ("", "")
             )

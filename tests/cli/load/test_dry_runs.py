@@ -73,3 +73,16 @@ def test_a_file_may_bring_columns_to_a_table_that_evolves(headgate: Any, orders:
     assert headgate("configure", orders, "headgate.evolve=add")[0] == ExitCode.OK
     assert headgate(*command)[0] == ExitCode.OK
     assert headgate("load", str(more), "--table", orders, "--delete", "--dry-run")[0] == ExitCode.OK
+
+
+def test_a_column_that_no_table_has_is_not_advised_to_be_added(headgate: Any, orders: str, tmp_path: Path) -> None:
+    path = tmp_path / "strange.csv"
+    path.write_text("id,price,a b\na,1.5,x\n")
+    for dry_run in ([], ["--dry-run"]):
+        code, _, error = headgate("load", str(path), "--table", orders, *dry_run)
+        assert (code, error["fix"]) == (
+            ExitCode.FIX_CALL,
+            "Give --rename 'a b=a_b', or leave such columns out with --select COLUMN,…",
+        )
+    assert headgate("load", str(path), "--table", orders, "--delete", "--dry-run")[0] == ExitCode.OK
+    assert headgate("load", str(path), "--table", orders, "--operation-column", "a b", "--dry-run")[0] == ExitCode.OK

@@ -1,15 +1,18 @@
 """Columns get other names, whatever the format; types of a table, casts and errors find them."""
 
 import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
+import click
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from headgate_cli.failures import CommandError
 from headgate_cli.load.plan import schema_of_files
+from headgate_cli.load.reading_options import reading_options
 from headgate_cli.reading.options import ReadOptions
 from headgate_cli.reading.sources import format_of, open_source
 
@@ -61,3 +64,32 @@ def test_a_name_that_no_table_has_is_refused_with_the_option_that_gives_another(
     assert pairs == [("Order ID", "order_id"), ("größe", "gr_e"), ("2024", "_2024")]
     schema = schema_of_files([path], None, ReadOptions(renames=tuple((old, new) for old, new in pairs)))
     assert schema.names == ["order_id", "gr_e", "_2024", "n"]
+
+
+@pytest.mark.parametrize(
+    ("names", "legal"),
+    [
+        (["id", ""], ["id", "column"]),
+        (["a b", "a.b", "A_B_2", "it's"], ["a_b", "a_b_3", "A_B_2", "it_s"]),
+        (["_hoodie_record_key", "id"], ["hoodie_record_key", "id"]),
+    ],
+    ids=["no name", "alike", "Hudi's own"],
+)
+def test_the_advised_options_give_every_column_a_name_of_its_own(names: list[str], legal: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    pq.write_table(pa.table([[1] for _ in names], names=names), path)
+    with pytest.raises(CommandError, match="a table has no column") as refused:
+        schema_of_files([path], None, ReadOptions())
+    read: list[ReadOptions] = []
+    command = click.command()(reading_options(lambda reading: read.append(reading)))
+    options = shlex.split(refused.value.fix.removeprefix("Give ").partition(", or")[0])
+    command.main(options, standalone_mode=False)
+    assert schema_of_files([path], None, read[0]).names == legal
+
+
+def test_of_one_column_with_an_odd_name_a_csv_may_have_another_delimiter(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("id,n\na,b\n")
+    with pytest.raises(CommandError, match="no column 'id,n'") as refused:
+        schema_of_files([path], None, ReadOptions(delimiter=";"))
+    assert "--delimiter MARK" in refused.value.fix

@@ -186,3 +186,11 @@ def test_a_clock_time_that_its_zone_has_twice_is_refused_with_its_row(
     pq.write_table(pa.table({"at": pa.array([NOON, hour], pa.timestamp("us"))}), tmp_path / "rows.parquet")
     with pytest.raises(CommandError, match=words):
         list(open_source(tmp_path / "rows.parquet", "parquet", None, ReadOptions(timezone=zone)).pieces(0))
+
+
+def test_a_value_that_is_no_text_is_not_advised_to_become_text(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"s": [b"\xff"]}), tmp_path / "rows.parquet")
+    reading = ReadOptions(casts=(("s", pa.string()),))
+    with pytest.raises(CommandError, match="is no string without loss") as refused:
+        list(open_source(tmp_path / "rows.parquet", "parquet", None, reading).pieces(0))
+    assert refused.value.fix == "Leave --cast out: the column stays binary. Or correct the file."

@@ -11,7 +11,7 @@ from headgate_cli.exits import ExitCode
 from headgate_cli.failures import CommandError
 from headgate_cli.load.creating import check_definition
 from headgate_cli.load.inputs import InputFiles
-from headgate_cli.load.loading import LoadOptions, new_columns, operation_of
+from headgate_cli.load.loading import LoadOptions, check_file, new_columns, operation_of
 from headgate_cli.load.plan import say_lacking, schema_of_files
 from headgate_cli.load.sending import Sending
 from headgate_cli.output import Output
@@ -57,6 +57,7 @@ class DryRun:
     def _check(self, table: headgate.TableInfo, source: Source) -> None:
         """Raises CommandError when the columns are such that the load would refuse every row, and says which ones lack."""
         operation = operation_of(self.options)
+        check_file(source, self.reading, self.options)
         form = Sending(operation, self.options["operation_column"]).form(table, source)
         new = {field.name for field in new_columns(table, source, self.options)}
         columns = pa.schema([field for field in source.schema if field.name not in new])

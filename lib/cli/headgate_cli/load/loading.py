@@ -19,6 +19,7 @@ from headgate_cli.load.waiting import WaitReason
 from headgate_cli.output import Output
 from headgate_cli.reading.bad_rows import BadRows
 from headgate_cli.reading.options import ReadOptions
+from headgate_cli.reading.renaming import check_names
 from headgate_cli.reading.source import Source, refused
 from headgate_cli.reading.sources import format_of, open_source
 from headgate_tables.system import SystemClock, SystemIds
@@ -44,6 +45,13 @@ class LoadOptions(TypedDict):
 def operation_of(options: LoadOptions) -> str:
     """upsert, delete, or mixed, which a column tells for each row."""
     return "delete" if options["delete"] else "mixed" if options["operation_column"] else "upsert"
+
+
+def check_file(source: Source, reading: ReadOptions, options: LoadOptions) -> None:
+    """Raises CommandError for a file with a column that no table has. Deletes ignore such."""
+    if operation_of(options) != "delete":
+        names = [name for name in source.schema.names if name != options["operation_column"]]
+        check_names(names, source.path.name, format_of(source.path, options["kind"]), reading.sql)
 
 
 def new_columns(table: headgate.TableInfo, source: Source, options: LoadOptions) -> "Sequence[pa.Field[pa.DataType]]":
@@ -106,6 +114,7 @@ class Loading:
     def _open(self, path: Path, bad: BadRows) -> Source:
         """Opens a file with the table's types. A table that evolves gets the columns that the file has besides."""
         source = open_source(path, self._kind(path), self.table.info.schema, self.reading, bad)
+        check_file(source, self.reading, self.options)
         if not (new := new_columns(self.table.info, source, self.options)):
             return source
         added = list(self.table.evolve(pa.schema(new)).added)

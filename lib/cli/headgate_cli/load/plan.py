@@ -37,7 +37,7 @@ def schema_of_files(files: Sequence[Path], kind: str | None, reading: ReadOption
         for field in schema:
             found[field.name] = _wider(found.get(field.name, pa.null()), field, path)
             nullable[field.name] = nullable.get(field.name, False) or field.nullable
-    check_names(list(found), files[0].name, reading.sql)
+    check_names(list(found), files[0].name, format_of(files[0], kind), reading.sql)
     return pa.schema([pa.field(name, _made(kind), nullable[name]) for name, kind in found.items()])
 
 

@@ -138,7 +138,7 @@ def _cast(text: str) -> tuple[str, pa.DataType]:
 
 def _rename(text: str) -> tuple[str, str]:
     name, mark, new = text.rpartition("=")
-    if not (name and mark and new.strip()):
+    if not (mark and new.strip()):
         raise click.UsageError(f"--rename {text}: COLUMN=NAME, such as 'Order ID=order_id'")
     return name, new.strip()
 

@@ -1,5 +1,6 @@
 """Columns of a file under the names that a table has."""
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -9,6 +10,7 @@ import pyarrow as pa
 from headgate_cli.reading.source import FileBatch, Source, refused
 
 _LEGAL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_RESERVED = "_hoodie_"
 Renames = Sequence[tuple[str, str]]
 """Pairs of a column's name in the file and in the table."""
 
@@ -36,12 +38,39 @@ def renamed(source: Source, renames: Renames) -> Source:
     return replace(source, schema=schema, batches=batches)
 
 
-def check_names(names: Sequence[str], file: str, sql: str = "") -> None:
+def check_names(names: Sequence[str], file: str, kind: str, sql: str = "") -> None:
     """Raises CommandError for names that no table has, with options that give them others. ``sql``: what made the columns."""
-    if odd := [name for name in names if not _LEGAL.fullmatch(name)]:
-        options = " ".join(f"--rename '{name}={_legal(name)}'" for name in odd)
-        fix = f"Give it another one in the SQL: AS {_legal(odd[0])}." if sql else f"Give {options}."
-        raise refused(f"{file}: a table has no column {odd[0]!r}: a name has letters, digits and _ alone", fix)
+    if odd := [name for name in names if not _is_legal(name)]:
+        other = _others(names, odd)
+        options = " ".join(f"--rename {_quoted(f'{name}={other[name]}')}" for name in odd)
+        fix = f"Give {options}, or leave such columns out with --select COLUMN,…"
+        if kind == "csv" and len(names) == 1:
+            fix = f"If these are several columns, say what stands between them: --delimiter MARK. If it is one, give {options}."
+        if sql:
+            fix = f"Give it another one in the SQL: AS {other[odd[0]]}."
+        why = f"Hudi reserves those with {_RESERVED}" if _LEGAL.fullmatch(odd[0]) else "a name has letters, digits and _ alone"
+        raise refused(f"{file}: a table has no column {odd[0]!r}: {why}", fix)
+
+
+def _is_legal(name: str) -> bool:
+    return bool(_LEGAL.fullmatch(name)) and not name.startswith(_RESERVED)
+
+
+def _others(names: Sequence[str], odd: Sequence[str]) -> dict[str, str]:
+    """A legal name for each odd one. No two are the same, also without case, as Hudi's readers compare them."""
+    taken = {name.lower() for name in names if name not in odd}
+    found: dict[str, str] = {}
+    for name in odd:
+        legal = _legal(name)
+        numbered = (f"{legal}_{number}" for number in itertools.count(2))
+        found[name] = next(each for each in itertools.chain([legal], numbered) if each not in taken)
+        taken.add(found[name])
+    return found
+
+
+def _quoted(text: str) -> str:
+    """As a shell takes it."""
+    return "'" + text.replace("'", "'\\''") + "'"
 
 
 def _legal(name: str) -> str:

@@ -159,6 +159,8 @@ class _Casting:
         if "in timezone" in why:
             return refused(f"{where}: {why}", "Correct the value, or give --timezone UTC if that is its clock.")
         fix = f"Allow the loss, or name another type: --cast '{self._name}={_lossy(value.type)}'. Or correct the file."
+        if self._given and pat.is_string(self._kind):
+            fix = f"Leave --cast out: the column stays {value.type}. Or correct the file."
         if self._options.sql and not self._given:
             fix = f"Name another type in the SQL, such as CAST({self._name} AS VARCHAR)."
         return refused(f"{where} is no {self._kind} without loss", fix)
