@@ -13,7 +13,9 @@ from headgate_cli.exits import ExitCode
 from headgate_cli.failures import describe_error
 from headgate_cli.logged import warnings_printed
 from headgate_cli.main import run
+from headgate_cli.options import BUCKETS
 from headgate_cli.output import Output
+from headgate_tables.hudi.definition import MAX_BUCKETS
 
 
 @pytest.mark.parametrize("store", ["ftp://x", "s3://"])
@@ -49,3 +51,17 @@ def test_a_cluster_that_answers_is_not_to_be_started() -> None:
     failure = describe_error(UnavailableError("localhost:1: the server closes the connection", fix="Name the file."))
     assert failure is not None
     assert failure.fix == "Name the file."
+
+
+def test_an_empty_token_file_is_not_a_token_that_was_left_out(headgate: Any, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("\n")
+    code, _, error = headgate("table", "list", "--token-file", str(tmp_path / "token"))
+    assert (code, "the file is empty" in error["message"]) == (ExitCode.USAGE, True)
+
+
+def test_too_many_buckets_are_refused_by_the_name_of_the_option(headgate: Any) -> None:
+    code, _, error = headgate("table", "create", "t", "--like", "t.csv", "--key", "id", "--buckets", "100000000")
+    assert code == ExitCode.USAGE
+    assert "'--buckets'" in error["message"]
+    assert "1<=x<=99999999" in error["message"]
+    assert BUCKETS.max == MAX_BUCKETS

@@ -247,3 +247,19 @@ def test_a_scan_of_no_point_is_refused(wrong: list[str], table: str, capsys: pyt
     assert run(["table", "scan", table, "--json", *wrong]) == ExitCode.FIX_CALL
     error = json.loads(capsys.readouterr().err)["error"]
     assert (error["kind"], bool(error["fix"])) == ("OptionError", True)
+
+
+@pytest.mark.parametrize(("option", "code"), [("--where", ExitCode.FIX_CALL), ("--columns", ExitCode.USAGE)])
+def test_an_option_of_a_scan_that_is_empty_is_not_one_that_was_left_out(
+    option: str, code: ExitCode, table: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["table", "scan", table, option, "", "--json"]) == code
+    assert not capsys.readouterr().out
+
+
+def test_a_setting_that_is_not_there_cannot_be_unset(table: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["configure", table, "--unset", "hoodie.keep.max.comits", "--json"]) == ExitCode.FIX_CALL
+    error = json.loads(capsys.readouterr().err)["error"]
+    assert "'hoodie.keep.max.comits' is not a setting of a table" in error["message"]
+    assert "Did you mean 'hoodie.keep.max.commits'?" in error["fix"]
+    assert run(["configure", table, "--unset", "hoodie.keep.max.commits", "--json"]) == ExitCode.OK

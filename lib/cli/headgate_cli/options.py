@@ -13,6 +13,8 @@ from headgate_cli.exits import ExitCode
 from headgate_cli.failures import CommandError
 from headgate_runtime.secret_settings import holds_secret, is_header, is_secret_option
 
+BUCKETS = click.IntRange(1, 99_999_999)
+"""Of a table or a partition: their numbers have eight digits in files' names."""
 NAME_OR_URL = "TABLE is the name of a table of the cluster, or its address (s3://…, gs://…, abfss://…, or a path with a slash)."
 
 _Command = TypeVar("_Command", bound=Callable[..., object])
@@ -96,6 +98,9 @@ def _token(token: str, token_file: Path | None) -> str | Path:
         message = "--token: other users can read options of commands"
         raise CommandError(message, fix="Give the token in HEADGATE_TOKEN or in a file: --token-file FILE.", code=ExitCode.USAGE)
     found = token if token_file is None else _read(token_file)
+    if token_file is not None and not found:
+        message = f"--token-file {token_file}: the file is empty"
+        raise CommandError(message, fix="Give a file with a token, or leave --token-file out.", code=ExitCode.USAGE)
     if not is_header(found):
         message = "a token has visible ASCII characters alone, without spaces, and this one has others"
         raise CommandError(message, fix="Look at HEADGATE_TOKEN, or at the file of --token-file.", code=ExitCode.USAGE)

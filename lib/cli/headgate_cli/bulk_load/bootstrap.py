@@ -11,7 +11,7 @@ import click
 from headgate_cli import spark_session
 from headgate_cli.bulk_load.options import SparkOptions, spark_options
 from headgate_cli.maintenance.progress import WorkBar
-from headgate_cli.options import names, storage_option, storage_settings
+from headgate_cli.options import BUCKETS, names, storage_option, storage_settings
 from headgate_cli.output import Output, json_option, size
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class BootstrapOptions(SparkOptions):
     "--buckets",
     default=8,
     show_default=True,
-    type=click.IntRange(1),
+    type=BUCKETS,
     help="File groups a partition; `headgate table rescale` changes it.",
 )
 @click.option(

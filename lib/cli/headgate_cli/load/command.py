@@ -17,7 +17,7 @@ from headgate_cli.load.loading import Loading, LoadOptions
 from headgate_cli.load.plan import schema_of_files
 from headgate_cli.load.reading_options import reading_options
 from headgate_cli.load.waiting import WaitReason
-from headgate_cli.options import cluster_options, storage_option, storage_settings
+from headgate_cli.options import BUCKETS, cluster_options, storage_option, storage_settings
 from headgate_cli.output import Output, json_option
 from headgate_cli.reading.options import ReadOptions
 from headgate_cli.reading.sources import FORMATS, TEXT_FORMATS, format_of, open_source
@@ -37,7 +37,7 @@ from headgate_cli.table.create import DEFAULT_BUCKETS, create_table
 @click.option("--key", default="", help="With --create: columns of the record key, column,…")
 @click.option("--ordering", default="", help="With --create: column whose larger value wins. [the later write wins]")
 @click.option("--partition-by", default="", help="With --create: columns that name the folders, column,…")
-@click.option("--buckets", type=click.IntRange(1), help=f"With --create: file groups a partition. [{DEFAULT_BUCKETS}]")
+@click.option("--buckets", type=BUCKETS, help=f"With --create: file groups a partition. [{DEFAULT_BUCKETS}]")
 @click.option("--dry-run", is_flag=True, help="Show columns, ten rows and what would happen; change nothing.")
 @reading_options
 @storage_option

@@ -9,6 +9,7 @@ from headgate_cli.cluster import Access
 from headgate_cli.exits import ExitCode
 from headgate_cli.failures import CommandError
 from headgate_cli.maintenance.target import call_owner, is_address, open_address, table_command
+from headgate_cli.options import BUCKETS
 from headgate_cli.output import Output
 from headgate_tables.face.results import AdoptResult
 
@@ -32,7 +33,7 @@ class AdoptOptions(NamedTuple):
 
 
 @click.command("adopt", short_help="Adopt another program's changes.")
-@click.option("--buckets", type=click.IntRange(1), help="Buckets of a table made by another program, which does not store it.")
+@click.option("--buckets", type=BUCKETS, help="Buckets of a table made by another program, which does not store it.")
 @click.option("--roll-back", is_flag=True, help="Roll back the other program's unfinished writes.")
 @click.option("--remove-metadata-table", is_flag=True, help="Drop the metadata table that the other program made.")
 @click.option("--future-times", is_flag=True, help="Allow commits above times that a wrong clock set in the future.")

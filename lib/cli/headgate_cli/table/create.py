@@ -8,7 +8,7 @@ import pyarrow as pa
 
 import headgate
 from headgate_cli.cluster import Access
-from headgate_cli.options import cluster_options, names
+from headgate_cli.options import BUCKETS, cluster_options, names
 from headgate_cli.output import Output, json_option
 from headgate_cli.table.definitions import show_definition
 from headgate_cli.table.schemas import schema_like, schema_of_file
@@ -40,7 +40,7 @@ class TableOptions(TypedDict):
     "--buckets",
     default=DEFAULT_BUCKETS,
     show_default=True,
-    type=click.IntRange(1),
+    type=BUCKETS,
     help="File groups a partition; `headgate table rescale` changes it.",
 )
 @click.option("--hive-style", is_flag=True, help="Name the folders column=value.")

@@ -17,6 +17,7 @@ from headgate_cli.exits import ExitCode
 from headgate_cli.failures import CommandError
 from headgate_cli.maintenance.progress import WorkBar
 from headgate_cli.maintenance.target import call_owner, is_address, table_command
+from headgate_cli.options import BUCKETS
 from headgate_cli.output import Output, size
 from headgate_cli.table.location import locate_table, open_unowned, take_over_option
 from headgate_cli.table.storage import Location
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @click.command("rescale", short_help="Give a table another number of buckets.")
-@click.option("--buckets", required=True, type=click.IntRange(1), help="File groups that a partition has from then on.")
+@click.option("--buckets", required=True, type=BUCKETS, help="File groups that a partition has from then on.")
 @click.option(
     "--partitions",
     default="",

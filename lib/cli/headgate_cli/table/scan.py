@@ -27,7 +27,7 @@ class ScanOptions(TypedDict):
 
 @click.command("scan", short_help="Show or export rows.", epilog=NAME_OR_URL)
 @click.argument("table_name", metavar="TABLE")
-@click.option("--columns", default="", help="Columns to show, in this order: column,… [all]")
+@click.option("--columns", help="Columns to show, in this order: column,… [all]")
 @click.option("--where", metavar="SQL", help="Condition, such as \"dep_delay > 60 AND origin IN ('JFK', 'LGA')\".")
 @click.option(
     "--filter",
@@ -58,7 +58,7 @@ def scan(
     output: Output,
     /,
     table_name: str,
-    columns: str,
+    columns: str | None,
     access: Access,
     storage: tuple[str, ...],
     limit: int | None,
@@ -90,7 +90,10 @@ def scan(
         raise click.UsageError("--vertical shows rows to people: it does not go with --format, --output, --count and --json")
     if limit is None:
         limit = 0 if kind else 20
-    found = stored.scan(locate_table(table_name, access, storage), names(columns), limit=0 if count else limit, **which)
+    chosen = names(columns or "")
+    if columns is not None and not chosen:
+        raise click.UsageError("--columns names none: leave it out to show all")
+    found = stored.scan(locate_table(table_name, access, storage), chosen, limit=0 if count else limit, **which)
     if count:
         _count(output, sum(rows.num_rows for rows in found.batches))
     elif kind is not None:

@@ -89,7 +89,7 @@ def scan(
         found = table.scan(
             columns or None,
             partitions or None,
-            lambda schema: _all_of(expression_of(filters, schema), condition(where, schema) if where else None),
+            lambda schema: _all_of(expression_of(filters, schema), condition(where, schema) if where is not None else None),
             mode=mode,
             as_of=as_of,
             since=since,

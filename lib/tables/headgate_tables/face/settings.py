@@ -84,14 +84,8 @@ class TableSettings:
     @classmethod
     def from_texts(cls, values: Mapping[str, str]) -> "TableSettings":
         """From texts by key. Raises OptionError for an unknown key or an invalid value."""
-        by_key = {setting.key: name for name, setting in SETTINGS.items()} | dict(_OLD_KEYS)
-        read: dict[str, Any] = {}
-        for key, text in values.items():
-            name = by_key.get(key)
-            if name is None:
-                near = did_you_mean(key, (setting.key for setting in SETTINGS.values()))
-                raise OptionError(f"{key!r} is not a setting of a table", fix=f"{near}Settings are {', '.join(sorted(by_key))}.")
-            read[name] = _read(SETTINGS[name], text)
+        texts = {field_of(key): text for key, text in values.items()}
+        read: dict[str, Any] = {name: _read(SETTINGS[name], text) for name, text in texts.items()}
         settings = cls(**read)
         settings._check()
         return settings
@@ -136,6 +130,15 @@ def _text(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def field_of(key: str) -> str:
+    """The field of a setting. Raises OptionError for an unknown key."""
+    by_key = {setting.key: name for name, setting in SETTINGS.items()} | dict(_OLD_KEYS)
+    if key in by_key:
+        return by_key[key]
+    near = did_you_mean(key, (setting.key for setting in SETTINGS.values()))
+    raise OptionError(f"{key!r} is not a setting of a table", fix=f"{near}Settings are {', '.join(sorted(by_key))}.")
 
 
 def _read(setting: Setting, text: str) -> Value:

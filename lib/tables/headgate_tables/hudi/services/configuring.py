@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from headgate_tables.commitlog.bodies import Configured
 from headgate_tables.errors import OptionError
-from headgate_tables.face.settings import SETTINGS, TableSettings
+from headgate_tables.face.settings import SETTINGS, TableSettings, field_of
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.services.table_context import TableContext
 
@@ -20,6 +20,8 @@ def configure(table: TableContext, changes: Mapping[str, str | None], check_ttl:
     """
     before = table.log.state.settings
     after = {key: value for key, value in {**before, **changes}.items() if value is not None}
+    for key in changes.keys() - before.keys():
+        field_of(key)  # one that is to be unset, too
     settings = TableSettings.from_texts(after)
     _check_bounds(settings, changes)
     if {"headgate.ttl", "headgate.ttl.by"} & changes.keys():
