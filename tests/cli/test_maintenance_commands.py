@@ -121,10 +121,13 @@ def test_who_does_not_say_yes_changes_nothing(
 ) -> None:
     instant = table.savepoint()
     undone = table.upsert(rows(("a", 9, "a9"))).instant
+    assert run(["restore", table.url, instant, "--plan-only"]) == ExitCode.OK
+    assert "Alterations of columns and rescales since then are undone, too." in capsys.readouterr().out
     monkeypatch.setattr("sys.stdin", io.StringIO(answer))
     assert run(["restore", table.url, instant]) == code
     said = capsys.readouterr().err
     assert undone in said
+    assert "Alterations of columns and rescales since then are undone, too." in said
     assert ("Add --yes." in said) == (code == ExitCode.USAGE)
     assert notes(hudi.open_table(table.url))["a"] == "a9"
 

@@ -208,3 +208,11 @@ def test_a_clock_time_is_taken(table: str, capfd: pytest.CaptureFixture[str]) ->
     run(["table", "scan", table, "--json", "--count", "--since", "1 hour ago"])
     run(["table", "scan", table, "--json", "--count", "--as-of", "2000-01-01 10:00"])
     assert capfd.readouterr().out == '{"rows": 0}\n{"rows": 3}\n{"rows": 0}\n'
+
+
+def test_a_file_that_cannot_be_written_is_named_as_it_was_asked_for(
+    table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = tmp_path / "nowhere" / "rows.csv"
+    assert run(["table", "scan", table, "--output", str(target)]) == ExitCode.FIX_CALL
+    assert capsys.readouterr().err.startswith(f"headgate: {target}: No such file or directory\n")

@@ -38,6 +38,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             200
             if path in ("/a%20b.csv", "/cut.csv", "/M%C3%BCll%20a.csv")
             and query in ("", "X-Amz-Signature=secret", "X-Amz-Signature=secret%20%C3%BC")
+            else 503
+            if path == "/busy.csv"
             else 404
         )
         self.send_header("Content-Length", str(len(body)))
@@ -143,6 +145,21 @@ def test_a_file_of_a_web_server_is_copied_whole_or_refused(server: str, capsys: 
         with pytest.raises(CommandError, match=said) as refused, input_files(Output(json=True), [wrong]):
             pass
         assert "secret" not in f"{refused.value.message} {refused.value.fix}"
+
+
+def test_what_a_server_may_do_later_is_not_now_and_else_the_address_is_wrong(server: str) -> None:
+    codes: dict[str, ExitCode] = {}
+    for address in (
+        f"{server}/none.csv",
+        f"{server.replace('http:', 'https:')}/a%20b.csv",
+        f"{server}/busy.csv",
+        f"{server}/cut.csv",
+        "http://127.0.0.1:1/a.csv",
+    ):
+        with pytest.raises(CommandError) as refused, input_files(Output(json=True), [address]):
+            pass
+        codes[address] = refused.value.code
+    assert list(codes.values()) == [ExitCode.FIX_CALL] * 2 + [ExitCode.RETRY_LATER] * 3
 
 
 def test_letters_of_any_language_and_spaces_may_stand_in_an_address_as_they_are(server: str) -> None:

@@ -4,6 +4,7 @@ import contextlib
 import fnmatch
 import http.client
 import shutil
+import ssl
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple, Protocol, cast
 from urllib.parse import quote, unquote, urlsplit
 
+from headgate_cli.exits import ExitCode
 from headgate_cli.failures import CommandError
 from headgate_cli.reading.hive_folders import names_a_column
 from headgate_cli.reading.source import refused
@@ -29,6 +31,8 @@ _PIECE_BYTES = 32 << 20
 _TIMEOUT_S = 60.0
 _ROOM = "Name fewer files at once, or another folder, in the environment: TMPDIR."
 _AGAIN = "Run the command again."
+_PASSING = (408, 425, 429, 500, 502, 503, 504)
+"""Answers after which the same request may succeed."""
 
 
 class ReadableFile(Protocol):
@@ -183,7 +187,8 @@ def _answer(url: str, address: str) -> http.client.HTTPResponse:
         request = urllib.request.Request(quoted, headers={"User-Agent": "headgate"})  # noqa: S310 - http and https alone
         return cast("http.client.HTTPResponse", urllib.request.urlopen(request, timeout=_TIMEOUT_S))  # noqa: S310
     except urllib.error.HTTPError as error:
-        raise refused(f"{address}: the server answers {error.code} {error.reason}", "Check the address.") from error
+        said = f"{address}: the server answers {error.code} {error.reason}"
+        raise (_not_now(said, _AGAIN) if error.code in _PASSING else refused(said, "Check the address.")) from error
     except (http.client.InvalidURL, ValueError):
         raise _no_address(address) from None  # their texts have the query
     except (OSError, http.client.HTTPException) as error:
@@ -196,7 +201,12 @@ def _no_address(address: str) -> CommandError:
 
 def _unreachable(address: str, error: Exception) -> CommandError:
     reason = error.reason if isinstance(error, urllib.error.URLError) else error
-    return refused(f"{address}: {reason}", f"Check the address and the network. {_AGAIN}")
+    passes = isinstance(reason, OSError) and not isinstance(reason, ssl.SSLError)
+    return (_not_now if passes else refused)(f"{address}: {reason}", f"Check the address and the network. {_AGAIN}")
+
+
+def _not_now(message: str, fix: str) -> CommandError:
+    return CommandError(message, fix=fix, code=ExitCode.RETRY_LATER)
 
 
 class _Body:
@@ -212,5 +222,5 @@ class _Body:
         except (OSError, http.client.HTTPException) as error:
             raise _unreachable(self._address, error) from error
         if not piece and self._answer.length:
-            raise refused(f"{self._address}: the connection ended {self._answer.length:,} bytes before the file", _AGAIN)
+            raise _not_now(f"{self._address}: the connection ended {self._answer.length:,} bytes before the file", _AGAIN)
         return piece

@@ -13,6 +13,8 @@ from headgate_cli.confirming import confirm
 from headgate_cli.maintenance.target import call_owner, fields_of, is_address, open_address, table_command
 from headgate_cli.output import Output
 
+_DEFINITION = "Alterations of columns and rescales since then are undone, too."
+
 
 class Request(TypedDict):
     """What a call of ``headgate savepoint`` asks for; at most one of them."""
@@ -108,6 +110,8 @@ def restore(
 ) -> None:
     """Takes TABLE (a name, or an address with a slash) back to the savepoint INSTANT. Undoes later commits for good.
 
+    Columns and numbers of buckets are those of then, too: what `headgate table alter` and `rescale` did since is undone.
+
     The producers' channels end with TableRestoredError; when they open them again, their committed offset is the older one. Rows
     that are not committed yet are dropped. Stop the producers first if they must not send the same rows again.
 
@@ -120,10 +124,12 @@ def restore(
     planned = _restore(table_name, instant, access, storage, plan_only=True)
     if plan_only:
         output.print_json(planned)
-        output.print_text(f"Would be undone: {_commits(planned)}.")
+        output.print_text(f"Would be undone: {_commits(planned)}. {_DEFINITION}")
         return
     if not yes:
-        confirm(output, f"Take {table_name} back to {instant}? This undoes later commits for good: {_commits(planned)}.")
+        confirm(
+            output, f"Take {table_name} back to {instant}? This undoes later commits for good: {_commits(planned)}. {_DEFINITION}"
+        )
     record = _restore(table_name, instant, access, storage)
     output.print_json(record)
     output.print_text(f"{table_name} is as it was at {instant}. Undone: {_commits(record)}.", fg="green")

@@ -51,6 +51,10 @@ def export(batches: Iterable[pa.RecordBatch], schema: pa.Schema, kind: Format, t
         with part.open("wb") as file:
             rows = _write(batches, schema, kind, file)
         part.replace(target)
+    except OSError as error:
+        if str(error.filename) != str(part):
+            raise
+        raise OSError(error.errno, error.strerror, str(target)) from error
     finally:
         part.unlink(missing_ok=True)
     return rows
