@@ -263,3 +263,9 @@ def test_a_setting_that_is_not_there_cannot_be_unset(table: str, capsys: pytest.
     assert "'hoodie.keep.max.comits' is not a setting of a table" in error["message"]
     assert "Did you mean 'hoodie.keep.max.commits'?" in error["fix"]
     assert run(["configure", table, "--unset", "hoodie.keep.max.commits", "--json"]) == ExitCode.OK
+
+
+@pytest.mark.parametrize(("condition", "said"), [("id = 5", "1 row\n"), ("id > 5", "4 rows\n"), ("id > 50", "0 rows\n")])
+def test_one_is_singular(condition: str, said: str, table: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["table", "scan", table, "--where", condition, "--count"]) == ExitCode.OK
+    assert capsys.readouterr().out == said

@@ -161,6 +161,11 @@ def _escaped(found: "re.Match[str]") -> str:
     return repr(found[0])[1:-1]
 
 
+def counted(number: int, what: str) -> str:
+    """``1 row``, ``2,000 rows``."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
 def size(count: int) -> str:
     """A number of bytes as text, in the unit that leaves at most four digits."""
     amount = float(count)

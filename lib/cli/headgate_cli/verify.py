@@ -6,7 +6,7 @@ from headgate_cli.cluster import Access
 from headgate_cli.exits import ExitCode
 from headgate_cli.maintenance.target import call_owner, is_address, open_address
 from headgate_cli.options import cluster_options, storage_option
-from headgate_cli.output import Output, json_option
+from headgate_cli.output import Output, counted, json_option
 from headgate_cli.table.location import locate_table
 from headgate_tables.face.results import RepairResult
 
@@ -51,7 +51,7 @@ def verify(output: Output, table_name: str, access: Access, storage: tuple[str, 
         output.print_text(f"{path}: restored.")
     for path in repaired.removed:
         output.print_text(f"{path}: removed, because it was archived before.")
-    checked = f"{found.slots:,} slots, {found.commits:,} commits and {found.files:,} files"
+    checked = f"{counted(found.slots, 'slot')}, {counted(found.commits, 'commit')} and {counted(found.files, 'file')}"
     if found.ok:
         output.print_text(f"{checked} agree.", fg="green")
         return ExitCode.OK

@@ -12,7 +12,7 @@ from headgate_cli import spark_session
 from headgate_cli.bulk_load.options import SparkOptions, spark_options
 from headgate_cli.maintenance.progress import WorkBar
 from headgate_cli.options import BUCKETS, names, storage_option, storage_settings
-from headgate_cli.output import Output, json_option, size
+from headgate_cli.output import Output, counted, json_option, size
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -140,18 +140,20 @@ def _show_plan(output: Output, plan: CopyPlan, buckets: int) -> None:
     record = {"partitions": plan.partitions, "rows": plan.rows, "commits": len(plan.steps), "skipped": plan.skipped}
     output.print_json({"event": "planned", **record})
     skipped = f"; {plan.skipped:,} are there already" if plan.skipped else ""
-    output.print_text(f"{plan.rows:,} rows in {plan.partitions:,} partitions, in {len(plan.steps):,} commits{skipped}.")
+    rows, partitions = counted(plan.rows, "row"), counted(plan.partitions, "partition")
+    output.print_text(f"{rows} in {partitions}, in {counted(len(plan.steps), 'commit')}{skipped}.")
     if plan.partitions:
-        output.print_text(f"About {plan.rows // (plan.partitions * buckets):,} rows a bucket.")
+        output.print_text(f"About {counted(plan.rows // (plan.partitions * buckets), 'row')} a bucket.")
 
 
 def _show_progress(bar: WorkBar, written: Written, rows: int) -> None:
-    note = f"{written.rows:,} of {rows:,} rows, {written.files:,} files, {size(written.bytes)}"
+    note = f"{written.rows:,} of {counted(rows, 'row')}, {counted(written.files, 'file')}, {size(written.bytes)}"
     bar.at({**asdict(written), "of_rows": rows}, written.rows, rows, note)
 
 
 def _show_done(output: Output, done: Copied) -> None:
     output.print_json({"event": "copied", **asdict(done)})
     older = f", {done.superseded:,} superseded by newer rows of their keys" if done.superseded else ""
-    text = f"{done.rows:,} rows in {done.partitions:,} partitions, {done.files:,} files ({size(done.bytes)}){older}."
+    rows, partitions = counted(done.rows, "row"), counted(done.partitions, "partition")
+    text = f"{rows} in {partitions}, {counted(done.files, 'file')} ({size(done.bytes)}){older}."
     output.print_text(text if done.commits else "Everything was there already.", fg="green")

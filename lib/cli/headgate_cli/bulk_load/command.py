@@ -13,7 +13,7 @@ from headgate_cli.bulk_load.options import SparkOptions, spark_options
 from headgate_cli.cluster import Access
 from headgate_cli.maintenance.progress import WorkBar
 from headgate_cli.options import cluster_options, storage_option
-from headgate_cli.output import Output, json_option, size
+from headgate_cli.output import Output, counted, json_option, size
 from headgate_cli.table.location import locate_table, open_unowned, take_over_option
 from headgate_cli.table.storage import Location
 from headgate_tables.face.writing import LoadMode, ReadBy
@@ -139,17 +139,18 @@ def _show_plan(output: Output, plan: LoadPlan) -> None:
     if plan.replaced is None:
         output.print_text("Replaces the file groups of the partitions that have rows in it.")
     elif plan.replaced:
-        output.print_text(f"Replaces all {plan.replaced:,} file groups of the table.", fg="yellow")
+        output.print_text(f"Replaces all {counted(plan.replaced, 'file group')} of the table.", fg="yellow")
 
 
 def _show_progress(bar: WorkBar, written: Written, tasks: int) -> None:
-    note = f"{written.tasks:,} of {tasks:,} tasks, {written.files:,} files, {written.rows:,} rows, {size(written.bytes)}"
+    done = f"{counted(written.files, 'file')}, {counted(written.rows, 'row')}, {size(written.bytes)}"
+    note = f"{written.tasks:,} of {counted(tasks, 'task')}, {done}"
     bar.at({**asdict(written), "of_tasks": tasks}, written.tasks, tasks, note)
 
 
 def _show_done(output: Output, done: CommitResult) -> None:
     output.print_json({"event": "loaded", **asdict(done)})
     older = f", {done.superseded:,} superseded by newer rows of their keys" if done.superseded else ""
-    replaced = f", {done.replaced:,} file groups replaced" if done.replaced else ""
-    text = f"{done.upserted:,} rows in {done.files:,} files ({size(done.bytes)}){older}{replaced}."
+    replaced = f", {counted(done.replaced, 'file group')} replaced" if done.replaced else ""
+    text = f"{counted(done.upserted, 'row')} in {counted(done.files, 'file')} ({size(done.bytes)}){older}{replaced}."
     output.print_text(f"{done.instant}: {text}" if done.completion else "There was nothing to load.", fg="green")

@@ -14,7 +14,7 @@ from headgate_cli.load.inputs import InputFiles
 from headgate_cli.load.loading import LoadOptions, check_file, new_columns, operation_of
 from headgate_cli.load.plan import say_lacking, schema_of_files
 from headgate_cli.load.sending import Sending
-from headgate_cli.output import Output
+from headgate_cli.output import Output, counted
 from headgate_cli.reading.options import ReadOptions
 from headgate_cli.reading.source import Source
 from headgate_cli.reading.sources import format_of, open_source
@@ -87,8 +87,7 @@ class DryRun:
             self.output.print_table(names, [[_cell(row[name]) for name in names] for row in first])
 
     def _would(self, name: str, *, exists: bool) -> str:
-        count = len(self.inputs.paths)
-        files = f"{count} file{'s' * (count > 1)}"
+        files = counted(len(self.inputs.paths), "file")
         deletes = self.options["delete"]
         if exists:
             what = f"delete the rows of {files} from {name}, by their keys" if deletes else f"load {files} into {name}"

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection
 import headgate
 from headgate.errors import PermissionDeniedError
 from headgate_cli.load.identity import LoadIdentity, marker_of
-from headgate_cli.output import Output
+from headgate_cli.output import Output, counted
 from headgate_cli.reading.source import refused
 
 _STAY = "rows of the other load that it does not have stay"
@@ -33,7 +33,7 @@ def say_changed(
     same = load.content_of(last.name) == load.content
     record = {"channel": last.name, "rows": last.committed_offset, "why": "options" if same else "content"}
     output.print_json({"event": "changed", "file": file, **record})
-    earlier = f"was loaded as channel {last.name} ({last.committed_offset:,} rows, {last.last_used:%Y-%m-%d %H:%M} UTC)"
+    earlier = f"was loaded as channel {last.name} ({counted(last.committed_offset, 'row')}, {last.last_used:%Y-%m-%d %H:%M} UTC)"
     what = (
         f"is read in another way than when it {earlier}"
         if same

@@ -16,7 +16,7 @@ from headgate_cli.load.plan import say_lacking
 from headgate_cli.load.progress import LoadProgress, show_left_out
 from headgate_cli.load.sending import Sending, fitting
 from headgate_cli.load.waiting import WaitReason
-from headgate_cli.output import Output
+from headgate_cli.output import Output, counted
 from headgate_cli.reading.bad_rows import BadRows
 from headgate_cli.reading.options import ReadOptions
 from headgate_cli.reading.renaming import check_names
@@ -144,7 +144,7 @@ class Loading:
             self.output.print_text(f"{path.name}: nothing to load: {known}. To load it once more: --again.", fg="yellow")
             return
         done = f" ({skip:,} rows were loaded before)" if skip else ""
-        self.output.print_text(f"{path.name}: {sent:,} rows loaded{done}.", fg="green")
+        self.output.print_text(f"{path.name}: {counted(sent, 'row')} loaded{done}.", fg="green")
 
     def _identity(self, path: Path) -> LoadIdentity:
         """Reads a file once, and once more after it was changed."""

@@ -10,7 +10,7 @@ from headgate_cli.cluster import Access
 from headgate_cli.exits import ExitCode
 from headgate_cli.maintenance.progress import WorkBar
 from headgate_cli.maintenance.target import call_owner, fields_of, is_address, open_address, table_command
-from headgate_cli.output import Output, Record, size
+from headgate_cli.output import Output, Record, counted, size
 from headgate_tables.face.operation import Operation
 
 _NO_COMPACTOR = "No compactor is connected to the owner, so the plan waits: start one with `headgate compactor`."
@@ -78,7 +78,8 @@ def _in_this_process(output: Output, address: str, storage: tuple[str, ...], pla
         def progress(operation: Operation, rows: int) -> None:
             begun[operation.output] = rows
             record = {"operations": len(planned), "running": len(begun), "rows": sum(begun.values())}
-            bar.at(record, len(begun) - 1, len(planned), f"slice {len(begun)} of {len(planned)}, {record['rows']:,} rows")
+            note = f"slice {len(begun)} of {len(planned)}, {counted(record['rows'], 'row')}"
+            bar.at(record, len(begun) - 1, len(planned), note)
 
         done = table.compact(progress=progress, sort=sort)
     dropped = _operations(done.dropped)
@@ -111,7 +112,7 @@ def _planned(output: Output, record: dict[str, Any], plan_only: bool) -> None:
         output.print_records(shown, ["partition", "file_id", "base", "logs", "log bytes"], empty="nothing to compact")
         return
     total = size(sum(each["base_bytes"] + each["log_bytes"] for each in operations))
-    output.print_text(f"{len(operations):,} slices to compact, {total}." if operations else "Nothing to compact.")
+    output.print_text(f"{counted(len(operations), 'slice')} to compact, {total}." if operations else "Nothing to compact.")
     if operations and not record["compactors"]:
         output.print_text(_NO_COMPACTOR, fg="yellow")
 
@@ -122,7 +123,7 @@ def _compacted(output: Output, plans: list[dict[str, Any]]) -> int:
         if plan["cancelled"]:
             output.print_text(f"{plan['instant']}: cancelled before it was done.", fg="yellow")
         else:
-            output.print_text(f"{plan['instant']}: {plan['finished']:,} slices compacted.", fg="green")
+            output.print_text(f"{plan['instant']}: {counted(plan['finished'], 'slice')} compacted.", fg="green")
         for each in plan["dropped"]:
             output.print_text(f"  left out: {each['partition'] or '.'}/{each['file_id']}", fg="yellow")
     return ExitCode.PROBLEMS if any(plan["dropped"] for plan in plans) else ExitCode.OK

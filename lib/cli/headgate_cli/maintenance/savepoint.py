@@ -11,7 +11,7 @@ from headgate.maintenance import Maintenance
 from headgate_cli.cluster import Access
 from headgate_cli.confirming import confirm
 from headgate_cli.maintenance.target import call_owner, fields_of, is_address, open_address, table_command
-from headgate_cli.output import Output
+from headgate_cli.output import Output, counted
 
 _DEFINITION = "Alterations of columns and rescales since then are undone, too."
 
@@ -147,4 +147,6 @@ def _restore(
 
 def _commits(record: dict[str, Any]) -> str:
     undone = record["undone"]
-    return f"{', '.join(undone) or 'nothing'} ({record['files']:,} files)" if len(undone) < 5 else f"{len(undone):,} commits"
+    if len(undone) >= 5:
+        return counted(len(undone), "commit")
+    return f"{', '.join(undone) or 'nothing'} ({counted(record['files'], 'file')})"

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from headgate_cli.output import Output, size
+from headgate_cli.output import Output, counted, size
 from headgate_cli.status.advice import advice
 from headgate_cli.status.figures import Found, freshness, lag, operation_row, rate, span, table_row
 
@@ -62,7 +62,7 @@ def _show_table(output: Output, table: Found, now_ms: int) -> None:
             "last commit": f"{span(now_ms, table['last_commit_ms'])} ago" if table["last_commit_ms"] else None,
             "last instant": table["last_instant"] or None,
             "uncommitted": size(table["uncommitted_bytes"]),
-            "last checkpoint": f"{table['checkpoint_seconds']:.3f} s, {table['checkpoint_files']:,} files, "
+            "last checkpoint": f"{table['checkpoint_seconds']:.3f} s, {counted(table['checkpoint_files'], 'file')}, "
             f"{size(table['checkpoint_bytes'])}",
             "checkpoint": f"{table['checkpoint']:,} of generation {table['generation']:,}, epoch {table['epoch']:,}",
             "channels open": table["channels"],

@@ -7,7 +7,7 @@ import click
 from headgate_cli.cluster import Access, naming_near_tables
 from headgate_cli.maintenance.progress import WorkBar
 from headgate_cli.options import cluster_options, storage_option, storage_settings
-from headgate_cli.output import Output, json_option
+from headgate_cli.output import Output, counted, json_option
 
 
 @click.command("copy", short_help="Copy a table's rows into a new table.")
@@ -38,10 +38,10 @@ def copy(output: Output, name: str, to: str, access: Access, storage: tuple[str,
     with naming_near_tables(access, name), access.connect() as cluster, WorkBar(output, f"copying {name}") as bar:
 
         def progress(rows: int) -> None:
-            bar.at({"rows": rows}, 0, 0, f"{rows:,} rows")
+            bar.at({"rows": rows}, 0, 0, counted(rows, "row"))
 
         table, options = cluster.table(name), storage_settings(storage)
         done = table.copy(to, as_of=moment, go_on=go_on, storage_options=options, progress=progress)
     output.print_json({"event": "copied", **asdict(done)})
-    rows = f"{done.rows:,} row{'' if done.rows == 1 else 's'}"
+    rows = counted(done.rows, "row")
     output.print_text(f"{to} has the {rows} of {name}{f' as of {done.as_of}' if done.as_of else ''}.", fg="green")

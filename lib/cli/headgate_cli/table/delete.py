@@ -13,7 +13,7 @@ from headgate_cli.exits import ExitCode
 from headgate_cli.failures import CommandError
 from headgate_cli.maintenance.target import is_address, open_address
 from headgate_cli.options import NAME_OR_URL, cluster_options, storage_option, storage_settings
-from headgate_cli.output import Output, json_option
+from headgate_cli.output import Output, counted, json_option
 from headgate_cli.table import storage as stored
 from headgate_cli.table.erasure import erasure_notes
 from headgate_cli.table.json_lines import json_lines
@@ -180,12 +180,8 @@ def _confirm(output: Output, place: _Place, table_name: str, where: str) -> None
 
 
 def _rows_of(found: _Done) -> str:
-    places = "" if "" in found.partitions or not found.rows else f" in {_counted(len(found.partitions), 'partition')}"
-    return f"{_counted(found.rows, 'row')}{places}"
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+    places = "" if "" in found.partitions or not found.rows else f" in {counted(len(found.partitions), 'partition')}"
+    return f"{counted(found.rows, 'row')}{places}"
 
 
 def _show_done(output: Output, place: _Place, table_name: str, done: _Done) -> int:

@@ -13,7 +13,7 @@ from headgate_cli.exits import ExitCode
 from headgate_cli.failures import CommandError
 from headgate_cli.maintenance.target import call_owner, fields_of, is_address, open_address, table_command
 from headgate_cli.options import storage_settings
-from headgate_cli.output import Output
+from headgate_cli.output import Output, counted
 from headgate_tables.errors import TableDroppedError
 from headgate_tables.face.log import parse_time
 from headgate_tables.face.results import DropResult
@@ -163,7 +163,7 @@ def _record(done: DropResult) -> _Record:
 
 
 def _files(record: _Record) -> str:
-    files = f"{record.files:,} data files, {record.bytes:,} bytes"
+    files = f"{counted(record.files, 'data file')}, {counted(record.bytes, 'byte')}"
     if not record.dropped_ms:
         return files
     return f"{files}, at {_time(record.dropped_ms)}"

@@ -7,7 +7,7 @@ from headgate_cli.exits import ExitCode
 from headgate_cli.failures import CommandError
 from headgate_cli.maintenance.target import is_address
 from headgate_cli.options import cluster_options, storage_option
-from headgate_cli.output import Output, json_option
+from headgate_cli.output import Output, counted, json_option
 from headgate_cli.table.location import locate_table, open_unowned, take_over_option
 from headgate_tables.face.log import format_time
 from headgate_tables.face.results import ExpireResult
@@ -77,7 +77,7 @@ def _show(output: Output, found: ExpireResult, *, dry_run: bool) -> None:
     if records:
         output.print_table(["partition", "expired"], [list(each.values()) for each in records])
     count = len(records)
-    output.print_text(f"{count:,} partition{'' if count == 1 else 's'} {'would be' if dry_run else 'were'} removed.", fg="green")
+    output.print_text(f"{counted(count, 'partition')} {'would be' if dry_run else 'were'} removed.", fg="green")
     if found.left:
         output.print_text(f"{found.left:,} more are past their time: a call takes {count:,}.")
     if found.undated:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from headgate_cli.cluster import Access
 from headgate_cli.confirming import confirm
 from headgate_cli.maintenance.target import call_owner, is_address
-from headgate_cli.output import Output
+from headgate_cli.output import Output, counted
 from headgate_cli.table.location import locate_table, open_unowned
 from headgate_tables.face.owner import Table
 
@@ -54,18 +54,18 @@ class Removal:
         rows = _count(table, self.partitions)
         if plan_only:
             self.output.print_json({"partitions": self.partitions, "rows": rows})
-            self.output.print_text(f"{rows:,} rows would be removed.")
+            self.output.print_text(f"{counted(rows, 'row')} would be removed.")
             return None
         if not yes:
             places = f" ({', '.join(self.partitions)})" if self.partitions else ""
-            confirm(self.output, f"Remove {rows:,} rows of {self.table_name}{places}?")
+            confirm(self.output, f"Remove {counted(rows, 'row')} of {self.table_name}{places}?")
         return rows
 
     def _show(self, rows: int, done: Removed) -> None:
         self.output.print_json(
             {"partitions": self.partitions, "rows": rows, "instant": done.instant, "replaced": done.file_groups}
         )
-        text = f"{done.instant}: {rows:,} rows in {done.file_groups:,} file groups removed."
+        text = f"{done.instant}: {counted(rows, 'row')} in {counted(done.file_groups, 'file group')} removed."
         self.output.print_text(text if done.instant else "No rows were there.", fg="green")
 
 

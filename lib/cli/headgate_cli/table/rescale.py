@@ -18,7 +18,7 @@ from headgate_cli.failures import CommandError
 from headgate_cli.maintenance.progress import WorkBar
 from headgate_cli.maintenance.target import call_owner, is_address, table_command
 from headgate_cli.options import BUCKETS
-from headgate_cli.output import Output, size
+from headgate_cli.output import Output, counted, size
 from headgate_cli.table.location import locate_table, open_unowned, take_over_option
 from headgate_cli.table.storage import Location
 from headgate_runtime.world import World
@@ -159,11 +159,11 @@ class _Work:
         if self._stopped:
             raise KeyboardInterrupt
         total = self._planned.bytes
-        self._bar.at({"rows": rows, "bytes_done": done, "bytes": total}, done, total, f"{rows:,} rows")
+        self._bar.at({"rows": rows, "bytes_done": done, "bytes": total}, done, total, counted(rows, "row"))
 
     def _show_tasks(self, written: Written) -> None:
         record = {"tasks": written.tasks, "of_tasks": self._planned.units, "rows": written.rows, "files": written.files}
-        note = f"{written.tasks:,} of {self._planned.units:,} tasks, {written.rows:,} rows"
+        note = f"{written.tasks:,} of {counted(self._planned.units, 'task')}, {counted(written.rows, 'row')}"
         self._bar.at(record, written.tasks, self._planned.units, note)
 
 
@@ -203,13 +203,15 @@ def _show_plan(output: Output, planned: RescaleResult) -> None:
     if not planned.replaced:
         output.print_text(f"No partition has rows to rewrite; those that come have {planned.buckets:,} buckets.")
         return
-    groups = f"{planned.replaced:,} file groups, {size(planned.bytes)}"
-    output.print_text(f"{groups}, from {planned.before:,} to {planned.buckets:,} buckets a partition; {planned.units:,} tasks.")
+    groups = f"{counted(planned.replaced, 'file group')}, {size(planned.bytes)}"
+    buckets, tasks = counted(planned.buckets, "bucket"), counted(planned.units, "task")
+    output.print_text(f"{groups}, from {planned.before:,} to {buckets} a partition; {tasks}.")
 
 
 def _show_done(output: Output, done: RescaleResult, pause_s: float) -> None:
     said = {"instant": done.instant, "rows": done.rows, "files": done.files, "bytes": done.bytes, "pause_s": round(pause_s, 3)}
     output.print_json({"event": "rescaled", "buckets": done.buckets, **said})
-    output.print_text(f"{done.rows:,} rows in {done.files:,} files, {size(done.bytes)}, {done.buckets:,} buckets.", fg="green")
+    written = f"{counted(done.rows, 'row')} in {counted(done.files, 'file')}, {size(done.bytes)}"
+    output.print_text(f"{written}, {counted(done.buckets, 'bucket')}.", fg="green")
     if pause_s:
         output.print_text(f"The table took no rows for {pause_s:.1f} s.")

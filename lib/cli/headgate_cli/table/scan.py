@@ -7,7 +7,7 @@ import click
 
 from headgate_cli.cluster import Access
 from headgate_cli.options import NAME_OR_URL, cluster_options, names, storage_option
-from headgate_cli.output import Output, json_option
+from headgate_cli.output import Output, counted, json_option
 from headgate_cli.table import storage as stored
 from headgate_cli.table.export import Format, export, format_of, print_batches
 from headgate_cli.table.location import locate_table
@@ -99,7 +99,7 @@ def scan(
     elif kind is not None:
         rows = export(found.batches, found.schema, kind, target)
         if target is not None and str(target) != "-":
-            click.echo(f"{rows:,} rows to {target}", err=True)
+            click.echo(f"{counted(rows, 'row')} to {target}", err=True)
     elif output.json:
         print_batches(found.batches)
     else:
@@ -124,4 +124,4 @@ def _show(output: Output, rows: list[dict[str, Any]], *, vertical: bool) -> None
 
 def _count(output: Output, rows: int) -> None:
     output.print_json({"rows": rows})
-    output.print_text(f"{rows:,} rows")
+    output.print_text(counted(rows, "row"))
