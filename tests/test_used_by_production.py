@@ -16,6 +16,7 @@ PRODUCTION = [
 ]
 CALLED_FROM_OUTSIDE = {
     "addInPlace": "Spark's accumulators",
+    "emit": "logging",
     "format_commands": "click",
     "getDefaultReadLimit": "Spark's data sources",
     "get_command": "click",
