@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,12 +13,11 @@ from headgate_tables.errors import CorruptFileError, MissingFileError, OptionErr
 from headgate_tables.face.operation import Plan
 from headgate_tables.hudi.lost_files import find_unlisted, list_unlisted
 from headgate_tables.hudi.services.stuck import FIRST_REST_MS
-from headgate_tables.storage.local import LocalStore
-from headgate_tables.storage.store import FolderListing
 from headgate_tables.system import SystemIds
 from support import minor, overwriting
 from support.counting import counted
 from support.handles import open_on
+from support.held_store import HeldStore
 from support.oracle import Oracle, Row
 from support.readers import read_by_us
 from support.same_rows import assert_same_rows
@@ -36,22 +34,6 @@ def rows(ts: int, parts: str = "ab") -> list[Row]:
 
 def arrow(given: list[Row]) -> pa.Table:
     return pa.Table.from_pylist(given, schema=SCHEMA)
-
-
-class HeldStore(LocalStore):
-    """The thread that lists waits in it until it may go on."""
-
-    def __init__(self, root: str, ids: SystemIds) -> None:
-        super().__init__(root, ids)
-        self.listing_may_go_on = threading.Event()
-        self.answers = True
-
-    def list_folder(self, folder: str, *, after: str | None = None, sizes: bool = False) -> FolderListing:
-        if threading.current_thread().name.startswith("headgate-list"):
-            self.listing_may_go_on.wait()
-            if not self.answers:
-                raise StoreUnavailableError("no answer", fix="Wait.")
-        return super().list_folder(folder, after=after, sizes=sizes)
 
 
 class Scene:
