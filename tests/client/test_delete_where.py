@@ -106,6 +106,22 @@ def test_nothing_is_sent_when_nothing_matches(hg: headgate.Headgate) -> None:
     assert [channel.name for channel in table.channels()] == ["loader"]
 
 
+async def test_what_is_no_text_of_a_condition_deletes_nothing(cluster: Cluster, hg: headgate.Headgate) -> None:
+    """A scan takes None for all rows."""
+    table = made(hg, "no-condition", [row(1), row(2)])
+    nothing: Any = None
+    async with headgate.aio.connect(cluster.address, timeout=READY_S) as connection:
+        awaited = await connection.table("no-condition")
+        for options in ({}, {"channel": "mine"}, {"dry_run": True}):
+            with pytest.raises(headgate.InvalidArgumentError, match="None is no condition in SQL") as refused:
+                table.delete_where(nothing, **options)
+            assert "Pass the condition as text" in refused.value.fix
+            with pytest.raises(headgate.InvalidArgumentError, match="None is no condition in SQL"):
+                await awaited.delete_where(nothing, **options)
+    assert found(table).keys() == {1, 2}
+    assert [channel.name for channel in table.channels()] == ["loader"]
+
+
 def test_a_row_that_is_updated_meanwhile_stays_in_an_ordered_table(hg: headgate.Headgate, meanwhile: type[Meanwhile]) -> None:
     """One that came with a larger ordering value, whether it still matches or not; and not one that came late."""
     table = made(hg, "ordered", [row(number, version=5) for number in range(10)])

@@ -240,6 +240,7 @@ def test_a_table_is_not_created_over_another(table: hudi.Table) -> None:
         ({"columns": ["id", 1]}, OptionError, "columns has 1, which is no name", "as a text"),
         ({"columns": 5}, OptionError, "columns has 5, which is no name", "as a text"),
         ({"partitions": "p"}, OptionError, "partitions='p'", "Pass a list"),
+        ({"partitions": 5}, OptionError, "partitions=5", "Pass a list"),
         ({"partitions": {"part": "p"}}, OptionError, "partitions={'part': 'p'}", "Pass a list"),
         ({"partitions": [{"nobody": 1}]}, OptionError, "'nobody'", "the partition columns: part"),
         ({"partitions": [{"part": 5}]}, OptionError, "'part': 5.*another type", "part: string"),

@@ -7,6 +7,7 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from headgate_tables import hudi
@@ -168,6 +169,17 @@ def test_a_condition_that_cannot_be_used_is_refused_before_anything_is_owned(tmp
                 with pytest.raises(error, match=said):
                     other.delete_where(wrong, dry_run=dry_run)
         assert names_below(tmp_path) == before
+
+
+@pytest.mark.parametrize("wrong", [None, True, 0, b"id = 1", [], pc.field("id") == 1, lambda schema: None, " ", "-- id"])
+def test_what_is_no_text_of_a_condition_deletes_nothing(wrong: Any, tmp_path: Path) -> None:
+    """A scan takes None for all rows."""
+    with made(tmp_path) as table:
+        before = snapshot(table)
+        for dry_run in (True, False):
+            with pytest.raises(OptionError, match=r"is no condition in SQL|is not a condition"):
+                table.delete_where(wrong, dry_run=dry_run)
+        assert_same_rows(snapshot(table), before, "nothing is deleted")
 
 
 @pytest.mark.slow

@@ -30,6 +30,7 @@ class Matches:
 
     def __init__(self, scan: Callable[..., Scan], definition: Definition, condition: str) -> None:
         """``scan``: ``Table.scan``. Raises OptionError, SchemaError for a column that there is not, and what a scan raises."""
+        _check_condition(condition)
         self._scan = scan
         self._condition = condition
         self._definition = definition
@@ -120,6 +121,15 @@ def _check_sizes(sizes: Mapping[tuple[str, str], int], most_bytes: int) -> None:
 def _result(matches: Matches, instant: str = "", completion: str = "", files: int = 0, size: int = 0) -> DeleteResult:
     partitions = matches.partitions
     return DeleteResult(sum(partitions.values()), partitions, matches.as_of, instant, completion, files, size)
+
+
+def _check_condition(condition: object) -> None:
+    """A scan takes no filter for all rows, and expressions, which cannot be joined with others; a delete never does."""
+    if not isinstance(condition, str):
+        raise OptionError(
+            f"{condition!r:.80} is no condition in SQL",
+            fix="Pass the condition as text, such as \"day < '2020-01-01'\". To remove all rows, truncate the table.",
+        )
 
 
 def _emptied(batches: list[pa.RecordBatch]) -> pa.Table:

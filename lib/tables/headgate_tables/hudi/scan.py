@@ -4,7 +4,7 @@ One slice at a time: keys and ordering values of its logs decide the winners, th
 winning log rows follow. Memory holds the keys of one slice's logs and one batch, whatever the table's size.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -160,7 +160,7 @@ def _checked_partitions(partitions: Sequence[Partition] | None, layout: Layout, 
     """Mappings get their values in the types of their columns. Raises OptionError for a value that can select nothing."""
     if partitions is None:
         return None
-    if isinstance(partitions, str | Mapping):
+    if isinstance(partitions, str | Mapping) or not isinstance(partitions, Iterable):
         raise OptionError(f"partitions={partitions!r} is not a list", fix="Pass a list of partition paths or mappings.")
     if not layout.partition_by:
         raise OptionError("the table has no partitions", fix="Leave partitions=... out, or select rows with filter=....")
