@@ -83,6 +83,7 @@ def test_settings_are_changed_unset_and_shown(table: headgate.Table) -> None:
     before = table.configure()
     assert table.configure({name: "17"})[name] == "17"
     assert table.configure()[name] == "17"
+    assert table.configure({name: 18})[name] == "18"
     assert table.configure(unset=[name]) == before
 
 

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Self
 
 from headgate.aio_channel import Channel, Receipt
+from headgate.arguments import checked_integer, checked_seconds, checked_text, checked_texts
 from headgate.coordinators import Coordinators, parse_addresses
 from headgate.copying import Copyable
 from headgate.credentials import Tls, look_for
-from headgate.definition import Columns, Listing, RecoverableTable, TableInfo, checked_channel_name, names_of
+from headgate.definition import Columns, Listing, RecoverableTable, TableInfo, checked_channel_name
 from headgate.deleting import Deletable
 from headgate.encoding import Compression, Encoder
 from headgate.errors import InvalidArgumentError
@@ -58,8 +59,8 @@ def connect(
     return Headgate(
         addresses,
         transport,
-        timeout=timeout,
-        wait=wait,
+        timeout=checked_seconds(timeout, "timeout"),
+        wait=checked_seconds(wait, "wait"),
         encoder=Encoder(compression),
         in_flight_bytes=in_flight_bytes,
         system=system or System.real(),
@@ -119,14 +120,14 @@ class Headgate:
     ) -> "Table":
         def request(maybe_done: bool) -> tables_pb2.CreateTableRequest:
             return tables_pb2.CreateTableRequest(
-                name=name,
+                name=checked_text(name, "name"),
                 schema=arrow_schema.serialize().to_pybytes(),
-                record_key=names_of(key),
-                partition_by=names_of(partition_by),
-                ordering=ordering or "",
-                buckets=buckets,
+                record_key=checked_texts(key, "key"),
+                partition_by=checked_texts(partition_by, "partition_by"),
+                ordering=checked_text(ordering or "", "ordering"),
+                buckets=checked_integer(buckets, "buckets"),
                 hive_style=hive_style,
-                table_version=table_version,
+                table_version=checked_integer(table_version, "table_version"),
                 exist_ok=exist_ok or maybe_done,
             )
 
@@ -137,7 +138,7 @@ class Headgate:
         return Table(self, TableInfo.from_wire(answer.table))
 
     async def table(self, name: str) -> "Table":
-        request = tables_pb2.DescribeTableRequest(name=name)
+        request = tables_pb2.DescribeTableRequest(name=checked_text(name, "name"))
         answer: tables_pb2.DescribeTableResponse
         answer = await self.coordinators.call(lambda stub: stub.DescribeTable, lambda _: request, self.timeout)
         return Table(self, TableInfo.from_wire(answer.table))
@@ -158,11 +159,11 @@ class Headgate:
         return list((await self.listing()).dropped)
 
     async def undrop_table(self, name: str) -> "Table":
-        await Maintenance(self, name).undrop()
+        await Maintenance(self, checked_text(name, "name")).undrop()
         return await self.table(name)
 
     async def status(self, table: str = "", *, coordinator: str = "") -> Status:
-        request = tables_pb2.StatusRequest(table=table)
+        request = tables_pb2.StatusRequest(table=checked_text(table, "table"))
         asked = Coordinators([coordinator], self.transport, self.system) if coordinator else self.coordinators
         answer: tables_pb2.StatusResponse
         answer = await asked.call(lambda stub: stub.Status, lambda _: request, self.timeout)

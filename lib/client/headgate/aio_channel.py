@@ -7,6 +7,7 @@ from typing import Protocol, Self
 import pyarrow as pa
 
 from headgate.acks import Acks, Level
+from headgate.arguments import checked_integer, checked_seconds
 from headgate.coordinators import ClusterConnection
 from headgate.definition import TableInfo
 from headgate.encoding import SMALL_BYTES, Encoder, encode_call
@@ -99,13 +100,13 @@ class Channel:
         return await self._append(self.formats.mixed(operation_column, kind), rows, offset, timeout)
 
     async def skip(self, offset: int | None = None) -> None:
-        self.runner.channel.skip(offset)
+        self.runner.channel.skip(whole(offset))
 
     async def flush(self, level: Level = "queryable", *, timeout: float | None = None) -> None:
         await self.runner.flush(level, self.seconds(timeout))
 
     async def wait(self, offset: int, level: Level = "durable", *, timeout: float | None = None) -> None:
-        channel = self.runner.channel
+        channel, offset = self.runner.channel, checked_integer(offset, "offset")
         await channel.wait(lambda: channel.offset_at(level) >= offset, self.seconds(timeout), offset, level)
 
     async def close(self, level: Level | None = "queryable", *, timeout: float | None = None) -> None:
@@ -113,10 +114,10 @@ class Channel:
 
     def seconds(self, timeout: float | None) -> float:
         """The connection's timeout, unless the call has one."""
-        return self._headgate.timeout if timeout is None else timeout
+        return self._headgate.timeout if timeout is None else checked_seconds(timeout)
 
     async def _append(self, row_format: RowFormat, rows: object, offset: int | None, timeout: float | None) -> Receipt:
-        shared = self.runner.channel
+        shared, offset = self.runner.channel, whole(offset)
         if not self._calls and shared.single_rows.offsets and (single := shared.try_row(row_format, rows, offset)) is not None:
             return Receipt(self, single)
         self._calls += 1
@@ -186,6 +187,11 @@ class Channel:
         while (encoded := next(messages, None) if _is_small(rows) else await asyncio.to_thread(next, messages, None)) is not None:
             taken = await runner.append_rows(row_format, encoded, offset, self.seconds(timeout))
         return taken
+
+
+def whole(offset: int | None) -> int | None:
+    """The offset that a call gives, or None. Raises InvalidArgumentError for what is no integer."""
+    return None if offset is None else checked_integer(offset, "offset")
 
 
 def _is_small(rows: object) -> bool:

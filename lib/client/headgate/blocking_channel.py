@@ -5,6 +5,7 @@ from typing import Self
 
 from headgate import aio
 from headgate.acks import Acks, Level
+from headgate.aio_channel import whole
 from headgate.encoding import encode_call
 from headgate.errors import RowError, SchemaError
 from headgate.loop_thread import LoopThread
@@ -139,7 +140,7 @@ class Channel:
                 ch.skip()
         """
         self._thread.check_is_here()
-        self._shared.skip(offset)
+        self._shared.skip(whole(offset))
 
     def flush(self, level: Level = "queryable", *, timeout: float | None = None) -> None:
         """Asks for a checkpoint now and returns when all rows buffered so far have reached ``level``.
@@ -166,7 +167,7 @@ class Channel:
     def _append(self, row_format: RowFormat, rows: object, offset: int | None, timeout: float | None) -> Receipt:
         """Converts rows on the caller's thread; waits on the event loop only when the buffer is full."""
         self._thread.check_is_here()
-        shared = self._shared
+        shared, offset = self._shared, whole(offset)
         if (single := shared.try_row(row_format, rows, offset)) is not None:
             return Receipt(self, single)
         row_format, rows, columns = self._core.prepared(row_format, rows)

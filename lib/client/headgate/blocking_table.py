@@ -1,9 +1,10 @@
 """A table of the blocking SDK."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from datetime import timedelta
 
 from headgate import aio
+from headgate.arguments import Settings
 from headgate.blocking_channel import Channel
 from headgate.copying import Copy
 from headgate.definition import Columns, TableInfo
@@ -177,8 +178,11 @@ class Table(ReadableByName):
         """
         self._thread.run(self._core.rename(to))
 
-    def configure(self, settings: Mapping[str, str] | None = None, *, unset: Sequence[str] = ()) -> dict[str, str]:
-        """Changes settings, and returns all: ``orders.configure({"headgate.evolve": "add"})``. Raises InvalidArgumentError."""
+    def configure(self, settings: Settings | None = None, *, unset: Columns = None) -> dict[str, str]:
+        """Changes settings, and returns all: ``orders.configure({"headgate.evolve": "add"})``. Raises InvalidArgumentError.
+
+        A number or a bool counts as its text: ``{"hoodie.clean.commits.retained": 20}``.
+        """
         return self._thread.run(self._core.configure(settings, unset=unset))
 
     def channels(self, prefix: str = "") -> list[ChannelSummary]:

@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeVar
 from google.protobuf.message import Message
 from grpc import aio
 
+from headgate.arguments import checked_texts
 from headgate.errors import InvalidArgumentError, UnavailableError, VersionError
 from headgate.first_contact import FirstContact
 from headgate.system import System
@@ -193,7 +194,7 @@ def as_call_failures(link: Link) -> Iterator[None]:
 
 def parse_addresses(address: str | Sequence[str]) -> list[str]:
     """The addresses in ``"a:7070,b:7070"`` or in a list of such, at least one. Raises InvalidArgumentError."""
-    parts = [part.strip() for item in ([address] if isinstance(address, str) else address) for part in item.split(",")]
+    parts = [part.strip() for item in checked_texts(address, "address") for part in item.split(",")]
     if not parts:
         raise InvalidArgumentError("no address is given", fix="Give that of a coordinator, such as localhost:7070.")
     for part in parts:

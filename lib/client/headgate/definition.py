@@ -7,6 +7,7 @@ from typing import Literal
 
 import pyarrow as pa
 
+from headgate.arguments import checked_text
 from headgate.errors import InvalidArgumentError
 from headgate_proto.api.v1 import tables_pb2 as wire
 
@@ -103,16 +104,9 @@ class Listing:
         return cls(tuple(map(TableInfo.from_wire, found.tables)), tuple(found.unreadable), tuple(dropped))
 
 
-def names_of(columns: Columns) -> list[str]:
-    """The names as a list."""
-    if columns is None:
-        return []
-    return [columns] if isinstance(columns, str) else list(columns)
-
-
 def checked_channel_name(name: str) -> str:
     """``name``, if it is 1 to 255 bytes of UTF-8 without control characters. Raises InvalidArgumentError."""
-    if not 1 <= len(name.encode()) <= 255 or not name.isprintable():
+    if not 1 <= len(checked_text(name, "name").encode(errors="replace")) <= 255 or not name.isprintable():
         fix = "Use 1 to 255 bytes of UTF-8 without control characters."
         raise InvalidArgumentError(f"{name!r:.80} cannot name a channel", fix=fix)
     return name

@@ -7,8 +7,9 @@ from typing import cast
 
 import pyarrow as pa
 
+from headgate.arguments import Settings, checked_text, checked_texts, setting_texts
 from headgate.coordinators import ClusterConnection
-from headgate.definition import Columns, Evolve, TableInfo, names_of, time_of
+from headgate.definition import Columns, Evolve, TableInfo, time_of
 from headgate.errors import InvalidArgumentError
 from headgate.maintenance import Maintenance
 from headgate.schemas import SchemaLike, schema_of
@@ -135,7 +136,9 @@ class Operated:
     async def alter(
         self, *, add: Types | None = None, widen: Types | None = None, nullable: Columns = None, plan_only: bool = False
     ) -> Alteration:
-        said = await self._maintenance.alter(_message(add), _message(widen), names_of(nullable), plan_only=plan_only)
+        said = await self._maintenance.alter(
+            _message(add), _message(widen), checked_texts(nullable, "nullable"), plan_only=plan_only
+        )
         after = TableInfo.from_wire(said.table)
         if not plan_only:
             self._info = after
@@ -159,20 +162,20 @@ class Operated:
         )
 
     async def savepoint(self, comment: str = "") -> str:
-        return (await self._maintenance.savepoint(comment)).instant
+        return (await self._maintenance.savepoint(checked_text(comment, "comment"))).instant
 
     async def remove_savepoint(self, instant: str) -> None:
-        await self._maintenance.remove_savepoint(instant)
+        await self._maintenance.remove_savepoint(checked_text(instant, "instant"))
 
     async def savepoints(self) -> list[str]:
         return list((await self._maintenance.list_savepoints()).savepoints)
 
     async def restore(self, instant: str, *, plan_only: bool = False) -> Restore:
-        said = await self._maintenance.restore(instant, plan_only=plan_only)
+        said = await self._maintenance.restore(checked_text(instant, "instant"), plan_only=plan_only)
         return Restore(said.instant, tuple(said.undone), said.files, said.cancelled_plans)
 
     async def truncate(self, partitions: Columns = None) -> Truncation:
-        chosen = names_of(partitions)
+        chosen = checked_texts(partitions, "partitions")
         said = await self._maintenance.truncate(chosen, whole_table=partitions is None)
         return Truncation(said.instant, said.file_groups)
 
@@ -185,15 +188,15 @@ class Operated:
         return TableDrop(at, said.principal, said.files, said.bytes, tuple(said.left), said.left_count, until)
 
     async def rename(self, to: str) -> None:
-        await self._maintenance.rename(self._uuid, to)
+        await self._maintenance.rename(self._uuid, checked_text(to, "to"))
         self._info = replace(self._info, name=to)
         self._maintenance = Maintenance(self._connection, to)
 
-    async def configure(self, settings: Mapping[str, str] | None = None, *, unset: Sequence[str] = ()) -> dict[str, str]:
-        said = await self._maintenance.configure(settings or {}, unset)
+    async def configure(self, settings: Settings | None = None, *, unset: Columns = None) -> dict[str, str]:
+        said = await self._maintenance.configure(setting_texts(settings), checked_texts(unset, "unset"))
         values = {setting.key: setting.value for setting in said.settings}
         self._info = replace(self._info, evolve=cast("Evolve", values.get("headgate.evolve", "refuse")))
         return values
 
     async def channels(self, prefix: str = "") -> list[ChannelSummary]:
-        return [channel_summary(each) async for each in self._maintenance.list_channels(prefix)]
+        return [channel_summary(each) async for each in self._maintenance.list_channels(checked_text(prefix, "prefix"))]

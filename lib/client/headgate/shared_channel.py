@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.acks import Level
+from headgate.arguments import checked_level
 from headgate.channel_state import ChannelState
 from headgate.encoding import Encoder, decoded
 from headgate.entries import Control, EncodedRows, Entry, Pause, Refusal
@@ -219,8 +220,8 @@ class SharedChannel:
             raise self._not_in_time(timeout, self.offset, None) from self.refused_for_now or self.last_ending
 
     def offset_at(self, level: Level) -> int:
-        """The offset up to which rows have reached ``level``."""
-        offset: int = getattr(self.state.acks, level)
+        """The offset up to which rows have reached ``level``. Raises InvalidArgumentError for none."""
+        offset: int = getattr(self.state.acks, checked_level(level))
         return offset
 
     def _check_progress(self, offset: int) -> None:
