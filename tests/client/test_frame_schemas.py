@@ -2,7 +2,7 @@
 
 import datetime
 import decimal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,8 @@ from hudi import HudiTable
 from pyarrow import parquet
 
 import headgate
-from headgate.errors import FixCall, InvalidArgumentError
+from headgate.errors import FixCall, InvalidArgumentError, SchemaError
+from headgate.evolving import rereadable
 from headgate.schemas import SchemaLike, schema_of
 from support.cluster import Cluster
 from support.processes import READY_S
@@ -168,3 +169,13 @@ def test_a_file_of_another_format_is_refused_with_the_command_that_takes_it(tmp_
     path.write_bytes(b"")
     with pytest.raises(InvalidArgumentError, match="cannot be read as Parquet"):
         schema_of(path)
+
+
+@pytest.mark.parametrize("read", [schema_of, rereadable])
+def test_a_frame_that_arrow_cannot_hold_is_refused_with_its_column(read: Callable[[Any], object]) -> None:
+    with pytest.raises(SchemaError, match="more than once: a"):
+        read(pd.DataFrame([[1, 2]], columns=["a", "a"]))
+    with pytest.raises(SchemaError, match="column 'b' have no common Arrow type"):
+        read(pd.DataFrame({"a": [1, 2], "b": [b"x", 1.5]}))
+    with pytest.raises(InvalidArgumentError, match=r"not a stream of rows.*Pass a table"):
+        read(pa.chunked_array([[1]]))

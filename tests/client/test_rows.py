@@ -225,6 +225,10 @@ def test_a_bad_value_in_arrow_is_named_with_its_row_across_chunks() -> None:
         (ARROW.set_column(0, "id", pa.array([1])), r"'id' is int64, but the table has string"),
         (ARROW.set_column(3, "price", pa.array(["1.5"])), r"'price' is string, but the table has double"),
         (pd.DataFrame([ROW], index=[7]), r"reset_index"),
+        (pd.DataFrame([[1, 2, 3, 4]], columns=["id", "at", "at", "id"]), r"more than once: at, id"),
+        (pd.DataFrame([[1, 2]], columns=[7, 7]), r"more than once: 7"),
+        (pd.DataFrame({"id": ["a", "b"], "note": ["x", 1]}), r"'note' have no common Arrow type.*'int'.*astype"),
+        (pd.DataFrame({"count": [1, "x"]}), r"'count' have no common Arrow type: Could not convert 'x'"),
     ],
 )
 def test_columns_that_do_not_fit_are_named(data: Any, says: str) -> None:

@@ -15,6 +15,7 @@ import pyarrow.types as pat
 from headgate.definition import TableInfo
 from headgate.errors import RowError, SchemaError
 from headgate.frame_schemas import stored_type
+from headgate.frames import stream_of
 from headgate.records import listed, mappings
 from headgate.row_formats import RowFormats
 from headgate.rows import RowFormat
@@ -31,7 +32,7 @@ def rereadable(rows: object) -> object:
     if isinstance(rows, (list, pa.RecordBatch, pa.Table, pa.RecordBatchReader)):
         return rows
     if hasattr(rows, "__arrow_c_stream__"):
-        return pa.RecordBatchReader.from_stream(cast("Any", rows)).read_all()
+        return stream_of(rows).read_all()
     return listed(rows)
 
 

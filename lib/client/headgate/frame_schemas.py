@@ -2,12 +2,13 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import pyarrow as pa
 import pyarrow.types as pat
 
 from headgate.errors import InvalidArgumentError
+from headgate.frames import stream_of
 
 if TYPE_CHECKING:
     from headgate.values import Field
@@ -58,7 +59,7 @@ def _given(rows: ArrowStream | pa.RecordBatch) -> pa.Schema:
     schema = getattr(rows, "schema", None)
     if isinstance(schema, pa.Schema):
         return schema
-    return pa.RecordBatchReader.from_stream(cast("Any", rows)).schema
+    return stream_of(rows).schema
 
 
 def _read(path: Path) -> pa.Schema:

@@ -4,14 +4,15 @@ Python rows become one Arrow array; Arrow data keeps its buffers where types agr
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 import pyarrow.types as pat
 
 from headgate.columns import Column
 from headgate.definition import TableInfo
-from headgate.errors import InvalidArgumentError, RowError, SchemaError
+from headgate.errors import RowError, SchemaError
+from headgate.frames import stream_of
 from headgate.limits import check_sizes, most_deletes
 from headgate.near_names import did_you_mean
 from headgate.records import listed, mappings
@@ -90,7 +91,7 @@ class RowFormat:
         elif isinstance(data, pa.RecordBatchReader):
             yield from self._each(data)
         elif hasattr(data, "__arrow_c_stream__"):
-            yield from self._all(_stream(data).read_all().to_batches())
+            yield from self._all(stream_of(data).read_all().to_batches())
         else:
             yield from self._from_python(data)
 
@@ -272,7 +273,7 @@ def detect_operation_type(data: object, column: str) -> tuple[object, pa.DataTyp
     """The rows (a list, if they were an iterator) and the type of their operation column: of the schema or of the first row."""
     schema = getattr(data, "schema", None)
     if not isinstance(schema, pa.Schema) and hasattr(data, "__arrow_c_stream__"):
-        data = _stream(data)
+        data = stream_of(data)
         schema = data.schema
     if isinstance(schema, pa.Schema):
         at = schema.get_field_index(column)
@@ -281,12 +282,3 @@ def detect_operation_type(data: object, column: str) -> tuple[object, pa.DataTyp
     first = rows[0] if rows else None
     value = first.get(column) if isinstance(first, Mapping) else getattr(first, column, None)
     return rows, pa.int8() if isinstance(value, int) else pa.string()
-
-
-def _stream(data: Any) -> pa.RecordBatchReader:
-    try:
-        return pa.RecordBatchReader.from_stream(data)
-    except (pa.ArrowException, TypeError) as error:
-        raise InvalidArgumentError(
-            f"{type(data).__name__} is not a stream of rows: {error}", fix="Pass a table, not a single column."
-        ) from error

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -124,6 +125,13 @@ def test_data_that_is_not_a_stream_is_refused(table: hudi.Table, call: str, data
 
 def test_a_single_column_is_refused_as_a_table(table: hudi.Table) -> None:
     assert_refused(table, lambda: table.upsert(pa.chunked_array([["a"]])), OptionError, "ChunkedArray", "Pass a table")
+
+
+def test_a_frame_whose_columns_arrow_cannot_hold_is_refused(table: hudi.Table) -> None:
+    twice = pd.DataFrame([["a", "p"]], columns=["id", "id"])
+    assert_refused(table, lambda: table.upsert(twice), OptionError, "Duplicate column names", "a name of its own")
+    mixed = pd.DataFrame({"id": ["a", 1]})
+    assert_refused(table, lambda: table.upsert(mixed), OptionError, "column id", "values of one type")
 
 
 def test_a_stream_that_turns_bad_leaves_nothing_of_its_first_half(table: hudi.Table, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,9 +28,10 @@ def table_chunks(data: object) -> Iterator[pa.Table]:
         )
     try:
         reader = pa.RecordBatchReader.from_stream(data)
-    except (pa.ArrowInvalid, TypeError) as error:
+    except (pa.ArrowException, TypeError, ValueError) as error:
         raise OptionError(
-            f"{type(data).__name__} is not a stream of rows: {error}", fix="Pass a table, not a single column."
+            f"{type(data).__name__} is not a stream of rows: {error}",
+            fix="Pass a table, not a single column; give each of its columns a name of its own and values of one type.",
         ) from error
     batches: list[pa.RecordBatch] = []
     size = 0
