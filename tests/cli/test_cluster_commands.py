@@ -282,6 +282,9 @@ def test_tables_are_listed_and_described_as_they_were_made(headgate: Any, tmp_pa
     assert code == ExitCode.OK
     assert headgate("table", "describe", "described")[1] == [made]
     assert made in headgate("table", "list")[1]
+    code, _, (error,) = headgate("table", "describe", "describe")
+    assert code == ExitCode.FIX_CALL
+    assert str(error).count("Did you mean 'described'?") == 1, "the SDK and the command each look for it"
     assert (made["key"], made["partition_by"], made["ordering"], made["buckets"]) == (["id"], ["day"], "at", 3)
     assert made["table_version"] == 9
     assert [column["type"] for column in made["columns"]] == ["string", "string", "timestamp[us, tz=UTC]", "decimal128(10, 2)"]

@@ -1,5 +1,7 @@
 """Tables through whichever coordinator answers."""
 
+from __future__ import annotations
+
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -50,6 +52,42 @@ async def test_a_table_that_exists_or_does_not_is_an_error_that_says_so(cluster:
         await hg.create_table("t", SCHEMA, key="id", exist_ok=True)
         with pytest.raises(headgate.TableNotFoundError, match="no table u"):
             await hg.table("u")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "says"),
+    [
+        ("ordres", r"no table of this name: 'ordres'\. Did you mean 'orders'\? Create it"),
+        ("nosuch", r"no table of this name: 'nosuch'\. Create it"),
+        ("table", r"no table of this name: 'table'\. Create it"),
+    ],
+)
+async def test_a_table_that_there_is_not_is_named_with_the_nearest_one(wanted: str, says: str, cluster: Cluster) -> None:
+    async with aio.connect(cluster.coordinator) as hg:
+        await hg.create_table("orders", SCHEMA, key="id")
+        missing = err.Error(
+            code=err.CODE_TABLE_NOT_FOUND,
+            action=err.ACTION_FIX_CALL,
+            message="no table of this name",
+            fix="Create it, or correct the name.",
+        )
+        cluster.knobs.unary = [missing]
+        with pytest.raises(headgate.TableNotFoundError, match=says):
+            await hg.table(wanted)
+        cluster.knobs.unary = [missing, error(err.CODE_PERMISSION_DENIED, "no right to list")]
+        with pytest.raises(headgate.TableNotFoundError, match=f"{wanted}'\\. Create it"):
+            await hg.table(wanted)
+
+
+@pytest.mark.parametrize("code", [err.CODE_TABLE_DROPPED, err.CODE_TABLE_RENAMED])
+async def test_a_table_that_went_away_keeps_its_error_and_nobody_lists_the_others(
+    code: err.Code.ValueType, cluster: Cluster
+) -> None:
+    async with aio.connect(cluster.coordinator) as hg:
+        cluster.knobs.unary = [error(code, "the table went away")]
+        with pytest.raises((headgate.TableDroppedError, headgate.TableRenamedError), match="went away"):
+            await hg.table("t")
+    assert cluster.listings == 0
 
 
 async def test_a_creation_whose_answer_was_lost_is_no_error(cluster: Cluster) -> None:

@@ -61,7 +61,7 @@ def naming_near_tables(access: Access, table: str) -> Iterator[None]:
     except headgate.TableNotFoundError as error:
         near = did_you_mean(table, _table_names(access))
         message = error.message if repr(table) in error.message else f"{error.message}: {table!r}"
-        fix = f"{near}{error.fix} `headgate table list` shows all tables."
+        fix = f"{'' if near in error.fix else near}{error.fix} `headgate table list` shows all tables."
         raise CommandError(message, fix=fix, code=ExitCode.FIX_CALL, kind=type(error).__name__) from error
 
 

@@ -14,13 +14,13 @@ from typing import Self
 
 from headgate.aio_channel import Channel, Receipt
 from headgate.arguments import checked_integer, checked_seconds, checked_text, checked_texts
-from headgate.coordinators import Coordinators, parse_addresses
+from headgate.coordinators import CallFailedError, Coordinators, parse_addresses
 from headgate.copying import Copyable
 from headgate.credentials import Tls, look_for
-from headgate.definition import Columns, Listing, RecoverableTable, TableInfo, checked_channel_name
+from headgate.definition import Columns, Listing, RecoverableTable, TableInfo, checked_channel_name, not_found
 from headgate.deleting import Deletable
 from headgate.encoding import Compression, Encoder
-from headgate.errors import InvalidArgumentError
+from headgate.errors import InvalidArgumentError, TableDroppedError, TableNotFoundError, TableRenamedError
 from headgate.maintenance import Maintenance
 from headgate.operating import Operated
 from headgate.reading.aio import Scan, StoredTable, open  # noqa: A004 - read as headgate.aio.open
@@ -140,8 +140,22 @@ class Headgate:
     async def table(self, name: str) -> "Table":
         request = tables_pb2.DescribeTableRequest(name=checked_text(name, "name"))
         answer: tables_pb2.DescribeTableResponse
-        answer = await self.coordinators.call(lambda stub: stub.DescribeTable, lambda _: request, self.timeout)
+        try:
+            answer = await self.coordinators.call(lambda stub: stub.DescribeTable, lambda _: request, self.timeout)
+        except TableNotFoundError as error:
+            if isinstance(error, TableDroppedError | TableRenamedError):
+                raise  # they say more than a near name
+            raise not_found(name, await self._names_in_sight(), error) from None
         return Table(self, TableInfo.from_wire(answer.table))
+
+    async def _names_in_sight(self) -> list[str]:
+        """Of the tables that the caller may see; none if no coordinator lists them now."""
+        answer: tables_pb2.ListTablesResponse
+        try:
+            answer = await self.coordinators.call_once(lambda stub: stub.ListTables, tables_pb2.ListTablesRequest())
+        except CallFailedError:
+            return []
+        return [table.name for table in answer.tables]
 
     async def tables(self) -> list[TableInfo]:
         return list((await self.listing()).tables)

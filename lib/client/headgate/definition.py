@@ -8,7 +8,8 @@ from typing import Literal
 import pyarrow as pa
 
 from headgate.arguments import checked_text
-from headgate.errors import InvalidArgumentError
+from headgate.errors import InvalidArgumentError, TableNotFoundError
+from headgate.near_names import did_you_mean
 from headgate_proto.api.v1 import tables_pb2 as wire
 
 Columns = str | Sequence[str] | None
@@ -110,3 +111,9 @@ def checked_channel_name(name: str) -> str:
         fix = "Use 1 to 255 bytes of UTF-8 without control characters."
         raise InvalidArgumentError(f"{name!r:.80} cannot name a channel", fix=fix)
     return name
+
+
+def not_found(name: str, others: Sequence[str], said: TableNotFoundError) -> TableNotFoundError:
+    """The error for a table that there is not, with its name and the nearest one of ``others``. ``said``: a coordinator's."""
+    message = said.message if repr(name) in said.message else f"{said.message}: {name!r}"
+    return TableNotFoundError(message, fix=f"{did_you_mean(name, others)}{said.fix}")
