@@ -43,6 +43,11 @@ def test_help_lists_every_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(f"{code.value} {MEANING[code]}" in said for code in ExitCode)
 
 
+def test_the_help_of_a_new_table_says_what_becomes_of_times_without_a_zone(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["table", "create", "--help"]) == ExitCode.OK
+    assert "timestamp_local becomes one in UTC" in " ".join(capsys.readouterr().out.split())
+
+
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_every_command_has_help_with_an_example_and_json(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*command, "--help"]) == ExitCode.OK

@@ -320,6 +320,17 @@ def test_arrow_data_of_a_kin_is_converted(column: str, values: "pa.Array[Any]", 
     assert converted_arrow(column, values)[0][column] == becomes
 
 
+def test_times_without_a_zone_are_utcs_in_frames_until_they_get_theirs() -> None:
+    """docs/stream.md says so, and how they get it."""
+    pandas, polars = pd.Series([MIDNIGHT]), pl.Series([MIDNIGHT])
+    for local, berlin in (
+        (pandas, pandas.dt.tz_localize("Europe/Berlin")),
+        (polars, polars.dt.replace_time_zone("Europe/Berlin")),
+    ):
+        assert converted_arrow("us", pa.array(local))[0]["us"] == MIDNIGHT.replace(tzinfo=dt.UTC)
+        assert converted_arrow("us", pa.array(berlin))[0]["us"] == MIDNIGHT.replace(tzinfo=BERLIN)
+
+
 @pytest.mark.parametrize(("column", "values"), ARROW_REFUSED, ids=lambda part: str(getattr(part, "type", part)))
 def test_arrow_data_that_would_change_is_refused_by_column(column: str, values: "pa.Array[Any]") -> None:
     with pytest.raises(SchemaError, match=f"column '{column}' is .*, but the table has"):

@@ -102,7 +102,7 @@ class Headgate:
 
         ``schema``: a pyarrow schema; pairs of name and type (``[("id", "int64"), ("at", datetime)]``); a class of rows: a
         dataclass, NamedTuple, attrs class or pydantic model; a pandas or polars frame, or another source of Arrow rows, and
-        ``Path("orders.parquet")``, whose columns and types count, not their rows.
+        ``Path("orders.parquet")``, whose columns and types count, not their rows. Columns of times without a zone become UTC's.
         ``ordering``: among rows of one key its largest value wins; without one, the latest write. ``buckets``: file groups a
         partition; ``rescale`` changes it. ``hive_style``: folders are named ``column=value``. ``table_version``: Hudi's, 8 or 9
         (for Hudi 1.1 and newer). 0 means 8, of both. Raises TableExistsError, SchemaError, InvalidArgumentError,

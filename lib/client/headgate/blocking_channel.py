@@ -83,7 +83,8 @@ class Channel:
 
         ``rows``: dicts, dataclasses, NamedTuples, attrs or pydantic objects; a pyarrow Table, RecordBatch or RecordBatchReader; a
         pandas or polars DataFrame; anything with ``__arrow_c_stream__``. An upsert replaces whole rows: a column that can be
-        null may be left out, and is null then. ``headgate.fitting`` says which values fit. ``offset`` is that of the last row;
+        null may be left out, and is null then. ``headgate.fitting`` says which values fit. Times without a zone are refused in
+        Python's rows, and taken for UTC in Arrow data and frames. ``offset`` is that of the last row;
         without it, rows are counted. Rows with an offset of their own travel as one batch of at most 7.5 MB, because the
         positions inside it are unknown.
 

@@ -63,6 +63,8 @@ def create(
     A schema file has a line `name type` for each column, or is a JSON object {"name": "type"}. Types: string, binary, bool,
     int32, int64, float32, float64, date, timestamp (UTC, µs), timestamp_ms, timestamp_local, decimal(P,S), and TYPE[] for lists.
 
+    A table has no times without a zone: a column of type timestamp_local becomes one in UTC.
+
     \b
     Examples:
       headgate table create flights --like flights.parquet --key id --ordering updated_at --partition-by month --buckets 4

@@ -32,8 +32,8 @@ _TYPES: dict[str, pa.DataType] = {
 def schema_of_file(path: Path) -> pa.Schema:
     """The schema in a file for ``--schema``: a JSON object of names and types, or lines ``name type``.
 
-    Types: string, binary, bool, int32, int64, float32, float64, date, timestamp (µs UTC), timestamp_ms, timestamp_local,
-    decimal(P,S), and TYPE[] for a list. Raises CommandError.
+    Types: string, binary, bool, int32, int64, float32, float64, date, timestamp (µs UTC), timestamp_ms,
+    timestamp_local (which a table stores as UTC), decimal(P,S), and TYPE[] for a list. Raises CommandError.
     """
     try:
         text = path.read_text(encoding="utf-8")
