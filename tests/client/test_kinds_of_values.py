@@ -331,6 +331,13 @@ def test_times_without_a_zone_are_utcs_in_frames_until_they_get_theirs() -> None
         assert converted_arrow("us", pa.array(berlin))[0]["us"] == MIDNIGHT.replace(tzinfo=BERLIN)
 
 
+@pytest.mark.parametrize("column", ["day", "us", "ms"])
+def test_a_date_of_milliseconds_with_a_time_of_day_is_refused_in_its_row(column: str) -> None:
+    time = pa.py_buffer((86_400_000 + 5).to_bytes(8, "little"))
+    with pytest.raises(RowError, match=f"row 0, column '{column}'.*would lose data"):
+        converted_arrow(column, pa.Array.from_buffers(pa.date64(), 1, [None, time]))
+
+
 @pytest.mark.parametrize(("column", "values"), ARROW_REFUSED, ids=lambda part: str(getattr(part, "type", part)))
 def test_arrow_data_that_would_change_is_refused_by_column(column: str, values: "pa.Array[Any]") -> None:
     with pytest.raises(SchemaError, match=f"column '{column}' is .*, but the table has"):

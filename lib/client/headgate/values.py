@@ -55,7 +55,7 @@ def cast_column(column: "Array", target: pa.DataType) -> "Array":
     if pat.is_time(column.type):  # stored as milliseconds or microseconds; Arrow would give the bare numbers of any unit
         column = column.cast(pa.time32("ms") if column.type.bit_width == 32 else pa.time64("us"))
     if pat.is_date64(column.type):
-        column = column.cast(pa.timestamp("ms")).cast(pa.date32())
+        column = column.cast(pa.date32())  # by way of a timestamp a time of day would be cut off
     fitted: Array = _in_order(column, target).cast(target)
     return fitted
 

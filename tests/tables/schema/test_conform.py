@@ -29,6 +29,13 @@ def test_columns_are_ordered_by_name_added_as_null_and_dropped() -> None:
     assert conform(DATA, target, "f") == pa.table({"new": pa.nulls(2, pa.float64()), "n": pa.array([1, None], pa.int32())})
 
 
+def test_a_date_of_milliseconds_with_a_time_of_day_is_refused() -> None:
+    late = pa.Array.from_buffers(pa.date64(), 1, [None, pa.py_buffer((86_400_000 + 5).to_bytes(8, "little"))])
+    for given, stored in ((late, pa.date32()), (pa.StructArray.from_arrays([late], ["d"]), pa.struct([("d", pa.date32())]))):
+        with pytest.raises(SchemaError, match="would lose data"):
+            stored_rows(pa.table({"c": given}), pa.schema([("c", stored)]))
+
+
 def test_rows_that_fit_are_not_touched() -> None:
     assert conform(DATA, DATA.schema, "f") is DATA
 
