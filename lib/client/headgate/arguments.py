@@ -3,6 +3,7 @@
 import math
 import operator
 from collections.abc import Iterable, Mapping
+from numbers import Real
 from typing import SupportsIndex, get_args
 
 from headgate.acks import Level
@@ -49,10 +50,10 @@ def checked_level(level: object) -> Level:
 
 
 def checked_seconds(given: object, what: str = "timeout") -> float:
-    """``given``, if it is a number."""
-    if isinstance(given, bool) or not isinstance(given, int | float) or math.isnan(given):
+    """``given``, if it is a number; numpy's count as Python's."""
+    if isinstance(given, bool) or not isinstance(given, Real) or math.isnan(given):
         raise InvalidArgumentError(f"{what}={given!r:.80} is no number", fix="Pass a number of seconds.")
-    return given
+    return float(given)
 
 
 def setting_texts(settings: object) -> dict[str, str]:
