@@ -85,16 +85,24 @@ def test_services_take_the_settings_that_they_are_given(name: str, tmp_path: Pat
             assert bool(settings.client_ca) == (name == "own-s3")
 
 
-@pytest.mark.parametrize("name", ["own-redis", "cpu"])
-def test_the_password_of_redis_may_have_any_characters_and_its_user_too(name: str) -> None:
-    """In an address some of a Secret's characters would end it."""
-    found = manifests(template(VALUES[name], "redis.username=a/b@c").out)
+def environment_of_coordinators(values: Path, *settings: str) -> dict[str, Any]:
+    found = manifests(template(values, *settings).out)
     coordinator = container(dict(pods(found))["headgate-coordinator"], ServiceKind.COORDINATOR)
-    env = {each["name"]: each for each in coordinator["env"]}
-    secret = {"own-redis": "redis", "cpu": "headgate-redis"}[name]
-    assert env["HEADGATE_REDIS_PASSWORD"]["valueFrom"] == {"secretKeyRef": {"name": secret, "key": "password"}}
-    user = {"own-redis": "a%2Fb%40c", "cpu": "headgate"}[name]
-    assert env["HEADGATE_REDIS"]["value"].startswith(f"rediss://{user}@")
+    return {each["name"]: each for each in coordinator["env"]}
+
+
+def test_the_password_of_a_redis_of_ones_own_may_have_any_characters_and_its_user_too() -> None:
+    """In an address some of a Secret's characters would end it."""
+    env = environment_of_coordinators(VALUES["own-redis"], "redis.username=a/b@c")
+    assert env["HEADGATE_REDIS_PASSWORD"]["valueFrom"] == {"secretKeyRef": {"name": "redis", "key": "password"}}
+    assert env["HEADGATE_REDIS"]["value"].startswith("rediss://a%2Fb%40c@")
+
+
+def test_the_bundled_redis_has_its_password_in_the_address_so_that_an_older_image_finds_it() -> None:
+    """A rollback may be of the image alone. This password is made by us, and no character of it ends an address."""
+    env = environment_of_coordinators(VALUES["cpu"])
+    assert "HEADGATE_REDIS_PASSWORD" not in env
+    assert env["HEADGATE_REDIS"]["value"] == "rediss://headgate:$(REDIS_PASSWORD)@headgate-redis:6380/0"
 
 
 @pytest.mark.parametrize("name", [name for name in VALUES if name not in ("insecure", "own-s3")])
