@@ -256,6 +256,6 @@ def test_the_command_asks_for_the_name_and_finishes(tmp_path: Path, capsys: pyte
             channel.upsert([{"id": "a", "n": 1}])
         assert run(["table", "drop", "t", "--connect", cluster.address, "--json"]) == 2
         assert run(["table", "drop", "t", "--now", "--connect", cluster.address, "--yes"]) == 0
-        assert "t is dropped: 1 data files" in capsys.readouterr().out
+        assert "t is dropped: 1 data file," in capsys.readouterr().out
         assert run(["table", "drop", "t", "--now", "--connect", cluster.address, "--yes"]) == 3
         assert "was dropped at 2" in capsys.readouterr().err

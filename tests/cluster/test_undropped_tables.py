@@ -148,5 +148,5 @@ def test_the_commands_drop_list_bring_back_and_delete(tmp_path: Path, capsys: py
         assert read_by_hudi_rs(tmp_path / "cluster/store/t")["n"].to_pylist() == [1]
         assert run(["table", "drop", "t", "--yes", *at]) == 0
         assert run(["table", "drop", "t", "--now", "--yes", *at]) == 0
-        assert "t is dropped: 1 data files" in capsys.readouterr().out
+        assert "t is dropped: 1 data file," in capsys.readouterr().out
         assert not (tmp_path / "cluster/store/t/.hoodie").exists()
