@@ -27,9 +27,9 @@ async def test_the_first_rows_of_an_idle_table_are_told_at_once_and_forgotten_on
         assert await made.links[0].loaded(TABLE) > 0
         assert made.links[0].lags == {TABLE: {"c": 1}}
         await made.commit(1)
-        while await made.links[0].heartbeats.get() != {TABLE: 0}:
+        while TABLE in await made.links[0].heartbeats.get():
             pass
-        assert made.links[0].lags == {TABLE: {}}
+        assert made.links[0].lags == {}
 
 
 async def test_a_newer_generation_drops_what_is_uncommitted_and_rewinds_the_clients(tmp_path: Path) -> None:

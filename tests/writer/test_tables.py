@@ -17,7 +17,7 @@ from headgate_runtime.world import World
 from headgate_tables.system import SystemIds
 from headgate_writer.buffers import MemoryBudget
 from headgate_writer.settings import WriterSettings
-from headgate_writer.table_writer import WriterResources
+from headgate_writer.table_writer import TableWriter, WriterResources
 from headgate_writer.tables import Tables, _largest
 from support.processes import READY_S
 from support.tables import create
@@ -123,11 +123,15 @@ async def test_ro13_a_writer_without_a_part_gets_one_in_the_same_generation_and_
         assert before.side.over
 
 
-async def test_an_owner_hears_of_loads_of_its_own_tables_only(tmp_path: Path) -> None:
+async def test_an_owner_hears_of_loads_of_its_own_tables_only_and_of_none_that_is_idle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = {"a": 7, "b": 9}
+    monkeypatch.setattr(TableWriter, "uncommitted_bytes", property(lambda table: held.get(table.attached.name, 0)))
     async with scene(tmp_path) as here:
         one, other = Owner(), Owner()
-        here.attach(one, "a")
-        here.attach(other, "b")
+        for table, owner in (("a", one), ("b", other), ("idle", one)):
+            here.attach(owner, table)
         assert [load.table for load in here.tables.loads(one)] == ["a"]
         assert [load.table for load in here.tables.loads(other)] == ["b"]
 

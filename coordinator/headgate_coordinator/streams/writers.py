@@ -129,10 +129,12 @@ class Writers:
                 raise UnknownMessageError("a message of a writer behind its hello")
 
     def _take_loads(self, session: WriterSession, loads: Mapping[str, int]) -> None:
-        for table in [*loads, *(table for table in session.loads if table not in loads)]:
-            # Also without a change: rows that were dropped and sent again may have as many bytes as before.
-            self._watcher.load_reported(session, table, loads.get(table, 0))
-        session.loads = {table: size for table, size in loads.items() if size}
+        held = {table: size for table, size in loads.items() if size}
+        # Also without a change: rows that were dropped and sent again may have as many bytes as before. But 0 only once: it is
+        # never raised here, and each report makes the table's core think.
+        for table in [*held, *(table for table in session.loads if table not in held)]:
+            self._watcher.load_reported(session, table, held.get(table, 0))
+        session.loads = held
 
     def note_detached(self, table: str, process: str | None = None) -> None:
         """Notes that the process (None: every process) has no part in the table any more. The last table releases a writer that

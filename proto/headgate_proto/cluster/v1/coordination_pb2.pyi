@@ -152,7 +152,9 @@ class Heartbeat(_message.Message):
 
     LOADS_FIELD_NUMBER: _builtins.int
     @_builtins.property
-    def loads(self) -> _containers.RepeatedCompositeFieldContainer[Global___Load]: ...
+    def loads(self) -> _containers.RepeatedCompositeFieldContainer[Global___Load]:
+        """Of tables with something uncommitted; of all others nothing is."""
+
     def __init__(
         self,
         *,
