@@ -40,7 +40,7 @@ def _content(setting: str, path: str) -> bytes:
     try:
         return Path(path).read_bytes()
     except OSError as e:
-        raise StartError(f"{setting}: {path} cannot be read: {e.strerror}. Name a file that this service may read.") from e
+        raise StartError.of_file(setting, path, e) from e
 
 
 def _certificate(setting: str, path: str) -> x509.Certificate:

@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Final
+from typing import Final, Literal
 
 from headgate_runtime import plain_structlog  # isort: skip  # noqa: F401 - before structlog
 import structlog
@@ -28,6 +28,12 @@ _log = structlog.get_logger()
 
 class StartError(Exception):
     """A service cannot begin. The text says what is wrong and what to do, and is all that an operator has to see."""
+
+    @classmethod
+    def of_file(cls, setting: str, path: object, error: OSError, use: Literal["read", "write"] = "read") -> "StartError":
+        """The setting names a file that cannot be used."""
+        done = {"read": "read", "write": "written"}[use]
+        return cls(f"{setting}: {path} cannot be {done}: {error.strerror}. Name a file that this service may {use}.")
 
 
 def run_service(main: Callable[[asyncio.Event], Awaitable[None]]) -> int:

@@ -13,6 +13,7 @@ from headgate_cli.bulk_load.options import SparkOptions, spark_options
 from headgate_cli.maintenance.progress import WorkBar
 from headgate_cli.options import BUCKETS, names, storage_option, storage_settings
 from headgate_cli.output import Output, counted, json_option, size
+from headgate_cli.table.create import DEFAULT_BUCKETS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -52,7 +53,7 @@ class BootstrapOptions(SparkOptions):
 @click.option("--partition-by", default="", help="Columns that name the folders, column,…")
 @click.option(
     "--buckets",
-    default=8,
+    default=DEFAULT_BUCKETS,
     show_default=True,
     type=BUCKETS,
     help="File groups a partition; `headgate table rescale` changes it.",

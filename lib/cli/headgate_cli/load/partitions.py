@@ -8,9 +8,9 @@ import pyarrow.types as pat
 from headgate.errors import RowError
 from headgate_cli.reading.text_values import Array
 from headgate_tables.arrow import pc
+from headgate_tables.hudi.keys.partition_path import DEFAULT_PARTITION, MAX_FOLDER_BYTES
 
-_NO_FOLDERS = pa.array(["", ".", "..", "__HIVE_DEFAULT_PARTITION__"])
-_MAX_FOLDER_BYTES = 255
+_NO_FOLDERS = pa.array(["", ".", "..", DEFAULT_PARTITION])
 
 
 def check_partitions(rows: pa.RecordBatch, partition_by: Sequence[str]) -> None:
@@ -37,4 +37,4 @@ def _without_folder(column: Array) -> Array:
         return column.is_null()
     texts = pc.fill_null(column, "")
     odd = pc.or_(pc.is_in(texts, value_set=_NO_FOLDERS), pc.match_substring(texts, "\0"))
-    return pc.or_(odd, pc.greater(pc.binary_length(texts), _MAX_FOLDER_BYTES))
+    return pc.or_(odd, pc.greater(pc.binary_length(texts), MAX_FOLDER_BYTES))

@@ -14,9 +14,9 @@ from headgate_cli.reading.options import ReadOptions
 from headgate_cli.reading.source import FileBatch, Source
 from headgate_cli.reading.text_values import MisfitError, convert
 from headgate_cli.reading.typed import misfit_error
+from headgate_tables.hudi.keys.partition_path import DEFAULT_PARTITION
 
 _FOLDER = re.compile(r"([A-Za-z_]\w*)=(.*)", re.ASCII)
-_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 FolderValues = Mapping[str, str | None]
 
@@ -34,7 +34,7 @@ def folder_values(path: Path) -> FolderValues:
         if not (named := _FOLDER.fullmatch(folder.name)):
             break
         name, value = named.groups()
-        found.append((name, None if value == _NULL else unquote(value)))
+        found.append((name, None if value == DEFAULT_PARTITION else unquote(value)))
     return dict(reversed(found))
 
 

@@ -143,9 +143,7 @@ def audit_log(place: str, clock: Clock) -> AuditLog:
     try:
         return NoAudit() if place == NONE else JsonLines(place, clock)
     except OSError as error:
-        raise StartError(
-            f"audit_log: {place} cannot be written: {error.strerror}. Name a file that this service may write."
-        ) from error
+        raise StartError.of_file("audit_log", place, error, "write") from error
 
 
 def _opened(place: str) -> int:

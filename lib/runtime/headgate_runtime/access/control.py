@@ -85,8 +85,7 @@ class AccessControl:
             try:
                 self._take(_loaded(self._path, b""))
             except OSError as error:
-                why = f"access: {self._path} cannot be read: {error.strerror}. Name a file that this service may read."
-                raise StartError(why) from error
+                raise StartError.of_file("access", self._path, error) from error
             except ValueError as error:
                 raise StartError(f"access: the file is wrong: {self._path}: {error}") from error
 

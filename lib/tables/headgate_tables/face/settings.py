@@ -134,11 +134,10 @@ def _text(value: Any) -> str:
 
 def field_of(key: str) -> str:
     """The field of a setting. Raises OptionError for an unknown key."""
-    by_key = {setting.key: name for name, setting in SETTINGS.items()} | dict(_OLD_KEYS)
-    if key in by_key:
-        return by_key[key]
+    if key in _FIELDS:
+        return _FIELDS[key]
     near = did_you_mean(key, (setting.key for setting in SETTINGS.values()))
-    raise OptionError(f"{key!r} is not a setting of a table", fix=f"{near}Settings are {', '.join(sorted(by_key))}.")
+    raise OptionError(f"{key!r} is not a setting of a table", fix=f"{near}Settings are {', '.join(sorted(_FIELDS))}.")
 
 
 def _read(setting: Setting, text: str) -> Value:
@@ -297,3 +296,4 @@ _OLD_KEYS = {
     "hoodie.cleaner.fileversions.retained": "clean_versions",
 }
 """Their names in Hudi before 1.0."""
+_FIELDS = {setting.key: name for name, setting in SETTINGS.items()} | _OLD_KEYS
