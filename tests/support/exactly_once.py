@@ -242,6 +242,7 @@ _CHECKS: Iterable[tuple[str, str]] = (
 )
 
 # Checkpoints cut a channel at an offset, so the instant of an absent number lies between those of its neighbours that are there.
+# One join by equality per possible instant: hot keys have thousands of rows, and pairs of these fill any disk.
 _LOST_WITH_DROPPING = """
 WITH between_neighbours AS (
     SELECT a.*, coalesce(b.rank, -1) AS low, coalesce(c.rank, 9223372036854775807) AS high
@@ -249,11 +250,16 @@ WITH between_neighbours AS (
     ASOF LEFT JOIN (SELECT producer, channel, place, rank FROM log WHERE number IS NOT NULL) b
         ON b.producer = a.producer AND b.channel = a.channel AND b.place < a.place
     ASOF LEFT JOIN (SELECT producer, channel, place, rank FROM log WHERE number IS NOT NULL) c
-        ON c.producer = a.producer AND c.channel = a.channel AND c.place > a.place)
+        ON c.producer = a.producer AND c.channel = a.channel AND c.place > a.place),
+possible AS (
+    SELECT a.*, unnest(range(greatest(low, 0), least(high, (SELECT max(rank) FROM log)) + 1)) AS rank FROM between_neighbours a),
+best AS (
+    SELECT l.producer, p.id, l.rank, max(p.$WINS) AS wins
+    FROM log l JOIN plan p ON p.producer = l.producer AND p.number = l.number GROUP BY l.producer, p.id, l.rank)
 SELECT producer, number, 'absent, and nothing in its flush beats it: ' || id
 FROM between_neighbours a WHERE NOT EXISTS (
-    SELECT 1 FROM log l JOIN plan p ON p.producer = l.producer AND p.number = l.number
-    WHERE l.producer = a.producer AND p.id = a.id AND l.rank BETWEEN a.low AND a.high AND p.$WINS > a.$WINS)
+    SELECT 1 FROM possible f JOIN best b ON b.producer = f.producer AND b.id = f.id AND b.rank = f.rank
+    WHERE f.producer = a.producer AND f.number = a.number AND b.wins > f.$WINS)
 """
 
 _LOST_WITHOUT_DROPPING = "SELECT producer, number, 'absent, though nothing is dropped: ' || id FROM absent"
