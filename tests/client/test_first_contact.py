@@ -151,6 +151,7 @@ def test_a_name_that_is_not_known_is_said() -> None:
         "recvmsg:Connection reset by peer",
         "Deadline Exceeded",
         "failed to connect to all addresses; last error: UNKNOWN: ipv4:1.2.3.4:1: connection attempt timed out before",
+        "errors resolving hg:7070: [field:hostname lookup error:address lookup failed for hg:7070: DNS query cancelled]",
         "",
     ],
 )

@@ -15,7 +15,7 @@ from headgate_runtime.settings import ServiceSettings
 from support.moving_name import moving_name
 
 SOON_S = 10.0
-"""A third of the time after which gRPC looks a name up again by default."""
+"""A third of the time after which gRPC looks a name up again by default, and less than a lookup without an answer lasts then."""
 NOWHERE, HERE = "127.0.0.2", "127.0.0.1"
 
 
@@ -36,6 +36,23 @@ async def test_a_service_reaches_a_server_that_came_back_at_another_address() ->
         channel = connect(name.target(port), ServiceSettings())
         assert await outcome(channel) is grpc.StatusCode.UNAVAILABLE
         name.address = HERE
+        await answered(channel)
+        await channel.close()
+
+
+@pytest.mark.slow
+async def test_the_sdk_finds_a_name_while_one_of_several_dns_servers_is_gone() -> None:
+    async with server() as port, moving_name(HERE, unheard=True) as name:
+        transport = Transport(Shown)
+        with transport.link(name.target(port)) as link:
+            await answered(link.channel)
+        await transport.close()
+
+
+@pytest.mark.slow
+async def test_a_service_finds_a_name_while_one_of_several_dns_servers_is_gone() -> None:
+    async with server() as port, moving_name(HERE, unheard=True) as name:
+        channel = connect(name.target(port), ServiceSettings())
         await answered(channel)
         await channel.close()
 

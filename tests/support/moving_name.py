@@ -13,10 +13,16 @@ _ANSWER, _NAME_OF_THE_QUESTION = 0x8180, b"\xc0\x0c"
 
 
 class MovingName(asyncio.DatagramProtocol):
-    """``address``: what every name stands for now. ``target(port)``: what gRPC dials to reach that port of it by this server."""
+    """``address``: what every name stands for now. ``target(port)``: what gRPC dials to reach that port of it by this server.
 
-    def __init__(self, address: str) -> None:
+    ``unheard``: the port from which questions first came gets no answer, as where a balancer sends each port's questions to one
+    of several servers, and that one is gone.
+    """
+
+    def __init__(self, address: str, *, unheard: bool = False) -> None:
         self.address = address
+        self._unheard = unheard
+        self._first: tuple[str, int] | None = None
         self._transport: asyncio.DatagramTransport | None = None
 
     def target(self, port: int) -> str:
@@ -29,6 +35,9 @@ class MovingName(asyncio.DatagramProtocol):
 
     def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
         assert self._transport is not None
+        self._first = self._first or addr
+        if self._unheard and addr == self._first:
+            return
         at = _HEADER
         while data[at]:
             at += data[at] + 1
@@ -41,10 +50,10 @@ class MovingName(asyncio.DatagramProtocol):
 
 
 @asynccontextmanager
-async def moving_name(address: str) -> AsyncIterator[MovingName]:
+async def moving_name(address: str, *, unheard: bool = False) -> AsyncIterator[MovingName]:
     """Answers while the block runs."""
     transport, name = await asyncio.get_running_loop().create_datagram_endpoint(
-        lambda: MovingName(address), local_addr=("127.0.0.1", 0)
+        lambda: MovingName(address, unheard=unheard), local_addr=("127.0.0.1", 0)
     )
     try:
         yield name

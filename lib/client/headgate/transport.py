@@ -43,6 +43,9 @@ _OPTIONS = [
     ("grpc.max_reconnect_backoff_ms", 1_000),
     # By default a name is looked up again after 30 s: so long a writer that came back at another address was out of reach.
     ("grpc.dns_min_time_between_resolutions_ms", 1_000),
+    # By default gRPC asks again from the same port, for 14 s and more. On Kubernetes that goes to the same DNS server, which may
+    # be gone with its machine; a lookup that begins anew has a port of its own, and may reach another one.
+    ("grpc.dns_ares_query_timeout", 2_000),
     ("grpc.enable_retries", 0),
     # A web proxy does not know the writers' own addresses.
     ("grpc.enable_http_proxy", 0),

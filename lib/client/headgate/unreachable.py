@@ -38,8 +38,8 @@ _WANTS_CERTIFICATE = Unreachable(
     "Check the port, and whether the server wants a client's certificate, valid and of the authority that it names: "
     "headgate.Tls(certificate=..., key=...).",
 )
-_SLOW = ("timed out", "Timeout", "Endpoint closing")
-"""Also of a server that is there, on a machine with too much to do."""
+_SLOW = ("timed out", "Timeout", "Endpoint closing", "DNS query cancelled")
+"""Also of a server that is there, on a machine with too much to do, or behind a DNS server that does not answer now."""
 
 
 def why_unreachable(details: str, *, tls: bool) -> Unreachable | None:

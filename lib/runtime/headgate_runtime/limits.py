@@ -118,6 +118,9 @@ CLIENT_OPTIONS: Final = (
     ("grpc.min_reconnect_backoff_ms", 500),
     ("grpc.max_reconnect_backoff_ms", 1_000),
     ("grpc.dns_min_time_between_resolutions_ms", 1_000),
+    # A lookup that takes longer begins anew, with a port of its own: a DNS server may be gone with its machine, and questions of
+    # one port all go to the same one on Kubernetes.
+    ("grpc.dns_ares_query_timeout", 2_000),
 )
 
 

@@ -8,7 +8,7 @@ import pyarrow.types as pat
 from headgate.errors import RowError
 from headgate_cli.reading.text_values import Array
 from headgate_tables.arrow import pc
-from headgate_tables.hudi.keys.partition_path import DEFAULT_PARTITION, MAX_FOLDER_BYTES
+from headgate_tables.hive_folders import DEFAULT_PARTITION, MAX_FOLDER_BYTES
 
 _NO_FOLDERS = pa.array(["", ".", "..", DEFAULT_PARTITION])
 

@@ -14,7 +14,7 @@ from headgate_cli.reading.options import ReadOptions
 from headgate_cli.reading.source import FileBatch, Source
 from headgate_cli.reading.text_values import MisfitError, convert
 from headgate_cli.reading.typed import misfit_error
-from headgate_tables.hudi.keys.partition_path import DEFAULT_PARTITION
+from headgate_tables.hive_folders import DEFAULT_PARTITION
 
 _FOLDER = re.compile(r"([A-Za-z_]\w*)=(.*)", re.ASCII)
 

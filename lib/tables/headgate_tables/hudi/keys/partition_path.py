@@ -20,11 +20,10 @@ import pyarrow as pa
 
 from headgate_tables.arrow import Array, index_array, pc
 from headgate_tables.errors import CorruptFileError, OptionError, PartitionValueError, UnsupportedTypeError
+from headgate_tables.hive_folders import DEFAULT_PARTITION, MAX_FOLDER_BYTES
 from headgate_tables.hudi.keys import columns
 from headgate_tables.hudi.keys.java_hash import Int32s, Int64s
 
-DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
-MAX_FOLDER_BYTES = 255  # NAME_MAX of Linux file systems
 _USE = "partition"
 _CONTROLS = [chr(c) for c in range(0x20)] + ["\x7f"]
 _ESCAPES = {ord(c): f"%{ord(c):02X}" for c in _CONTROLS + list("\"#%'*/:=?\\{[]^")}

@@ -1,0 +1,8 @@
+"""Folders that are named after a partition's value, as Hive, Spark and Hudi do."""
+
+from typing import Final
+
+DEFAULT_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
+"""The folder of null."""
+MAX_FOLDER_BYTES: Final = 255
+"""NAME_MAX of Linux file systems."""
