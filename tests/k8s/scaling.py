@@ -13,7 +13,7 @@ LOAD = ("burst-1", "burst-2", "burst-3")
 LOAD_RATE = 5000.0
 SCALED_WITHIN_S = 300.0
 METRICS_PORT = 9090
-AUTOSCALED = {"enabled": True, "minReplicas": 2, "maxReplicas": 4, "cpuPercent": 65, "windowSeconds": 30}
+AUTOSCALED = {"enabled": True, "minReplicas": 2, "maxReplicas": 4, "cpuPercent": 30, "windowSeconds": 30}
 
 
 def scaled_by_hand(writers: int) -> Callable[[Scene], None]:
