@@ -10,10 +10,10 @@ from k8s.shares import OVER, ROUNDS, ratio_after, written
 
 EVENLY = 1.5
 LOAD = ("burst-1", "burst-2", "burst-3")
-LOAD_RATE = 5000.0
+LOAD_RATE, LOAD_BATCH = 8000.0, 100
 SCALED_WITHIN_S = 300.0
 METRICS_PORT = 9090
-AUTOSCALED = {"enabled": True, "minReplicas": 2, "maxReplicas": 4, "cpuPercent": 30, "windowSeconds": 30}
+AUTOSCALED = {"enabled": True, "minReplicas": 2, "maxReplicas": 4, "cpuPercent": 50, "windowSeconds": 30}
 
 
 def scaled_by_hand(writers: int) -> Callable[[Scene], None]:
@@ -48,7 +48,7 @@ def scaled_by_load(scene: Scene) -> None:
     """More producers come, and go again. The autoscaler is on for this alone."""
     scene.release.upgrade({"autoscaling": {"writer": AUTOSCALED}})
     try:
-        scene.start_producers(*LOAD, rate=LOAD_RATE)
+        scene.start_producers(*LOAD, rate=LOAD_RATE, batch=LOAD_BATCH)
         wait_until("four writers", lambda: _writers(scene) == 4, SCALED_WITHIN_S)
         scene.release.wait_rolled_out()
         _end_load(scene)

@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from headgate_tables.storage.store import Store
@@ -37,9 +37,9 @@ class Scene:
     findings: list[str] = field(default_factory=list)
     figures: dict[str, object] = field(default_factory=dict)
 
-    def start_producers(self, *names: str, rate: float | None = None) -> None:
+    def start_producers(self, *names: str, rate: float | None = None, batch: int | None = None) -> None:
         """One Deployment each, on the nodes in turn."""
-        stream = self.stream if rate is None else _at_rate(self.stream, rate)
+        stream = replace(self.stream, rate=rate or self.stream.rate, batch=batch or self.stream.batch)
         for number, name in enumerate(names):
             node = self.nodes[number % len(self.nodes)]
             self.kubectl.apply(producer(name, stream, self.settings.image, node, self.store_secret, self.client_secret))
@@ -107,8 +107,3 @@ class Scene:
 
     def now(self) -> float:
         return time.time()
-
-
-def _at_rate(stream: Stream, rate: float) -> Stream:
-    told = {name: getattr(stream, name) for name in Stream.__slots__}
-    return Stream(**{**told, "rate": rate})
