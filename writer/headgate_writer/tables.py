@@ -83,12 +83,12 @@ class Tables:
         """Returns the loads of the tables that this owner has attached, and where something is uncommitted. An idle table costs
         nobody a message: its owner would think about it at each heartbeat of each writer.
         """
-        loads = [
-            wire.Load(table=name, uncommitted_bytes=writer.uncommitted_bytes, lags=_largest(writer.lags))
+        held = (
+            (name, writer.uncommitted_bytes, _largest(writer.lags))
             for name, writer in self._writers.items()
             if writer.owner is owner
-        ]
-        return [load for load in loads if load.uncommitted_bytes or load.lags]
+        )
+        return [wire.Load(table=name, uncommitted_bytes=size, lags=lags) for name, size, lags in held if size or lags]
 
     def writer_of(self, table: str) -> TableWriter | None:
         """Returns the table's writer, None while the table is not attached here."""
