@@ -141,6 +141,11 @@ def test_a_lost_row_below_one_that_is_there_is_found_without_any_acknowledgement
 
 
 @BOTH
+def test_nothing_excuses_rows_of_which_none_is_there(workload: Workload) -> None:
+    assert check([], workload).kinds == {"lost": 2 * LAST}
+
+
+@BOTH
 def test_a_lost_delete_is_found(workload: Workload) -> None:
     entries = log_of(workload)
     gone = pick(entries, kind="gone", rank=4, deleted=True)

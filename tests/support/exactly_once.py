@@ -251,8 +251,9 @@ WITH between_neighbours AS (
         ON b.producer = a.producer AND b.channel = a.channel AND b.place < a.place
     ASOF LEFT JOIN (SELECT producer, channel, place, rank FROM log WHERE number IS NOT NULL) c
         ON c.producer = a.producer AND c.channel = a.channel AND c.place > a.place),
+newest AS (SELECT coalesce(max(rank), -1) AS rank FROM log),
 possible AS (
-    SELECT a.*, unnest(range(greatest(low, 0), least(high, (SELECT max(rank) FROM log)) + 1)) AS rank FROM between_neighbours a),
+    SELECT a.*, unnest(range(greatest(low, 0), least(high, n.rank) + 1)) AS rank FROM between_neighbours a, newest n),
 best AS (
     SELECT l.producer, p.id, l.rank, max(p.$WINS) AS wins
     FROM log l JOIN plan p ON p.producer = l.producer AND p.number = l.number GROUP BY l.producer, p.id, l.rank)
