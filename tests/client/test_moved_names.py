@@ -1,6 +1,9 @@
 """A server that comes back at another address of its name, as a pod of a StatefulSet does."""
 
 import asyncio
+import os
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -8,8 +11,11 @@ from typing import Any
 import grpc
 import pytest
 
+from headgate import transport as of_programs
 from headgate.credentials import Shown
 from headgate.transport import Transport
+from headgate_proto.lookups import lookup_options
+from headgate_runtime import channels as of_services
 from headgate_runtime.channels import connect
 from headgate_runtime.settings import ServiceSettings
 from support.moving_name import moving_name
@@ -17,6 +23,13 @@ from support.moving_name import moving_name
 SOON_S = 10.0
 """A third of the time after which gRPC looks a name up again by default, and less than a lookup without an answer lasts then."""
 NOWHERE, HERE = "127.0.0.2", "127.0.0.1"
+POD = {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}
+SHOWN = """
+from headgate.transport import _OPTIONS
+from headgate_proto.lookups import lookup_options
+from headgate_runtime.limits import CLIENT_OPTIONS
+print(*(lookup_options()[0] in options for options in (_OPTIONS, CLIENT_OPTIONS)))
+"""
 
 
 @pytest.mark.slow
@@ -41,7 +54,8 @@ async def test_a_service_reaches_a_server_that_came_back_at_another_address() ->
 
 
 @pytest.mark.slow
-async def test_the_sdk_finds_a_name_while_one_of_several_dns_servers_is_gone() -> None:
+async def test_a_program_in_a_pod_finds_a_name_while_one_of_several_dns_servers_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(of_programs, "_OPTIONS", [*of_programs._OPTIONS, *lookup_options(POD)])
     async with server() as port, moving_name(HERE, unheard=True) as name:
         transport = Transport(Shown)
         with transport.link(name.target(port)) as link:
@@ -50,11 +64,22 @@ async def test_the_sdk_finds_a_name_while_one_of_several_dns_servers_is_gone() -
 
 
 @pytest.mark.slow
-async def test_a_service_finds_a_name_while_one_of_several_dns_servers_is_gone() -> None:
+async def test_a_service_in_a_pod_finds_a_name_while_one_of_several_dns_servers_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(of_services, "CLIENT_OPTIONS", (*of_services.CLIENT_OPTIONS, *lookup_options(POD)))
     async with server() as port, moving_name(HERE, unheard=True) as name:
         channel = connect(name.target(port), ServiceSettings())
         await answered(channel)
         await channel.close()
+
+
+def test_outside_of_pods_grpc_has_the_time_to_ask_the_next_of_the_machine_s_servers() -> None:
+    assert lookup_options({}) == ()
+
+
+def test_programs_and_services_begin_with_the_options_of_a_pod() -> None:
+    environment = {**os.environ, **POD}
+    said = subprocess.run([sys.executable, "-c", SHOWN], env=environment, capture_output=True, text=True, check=True)
+    assert said.stdout == "True True\n"
 
 
 @asynccontextmanager

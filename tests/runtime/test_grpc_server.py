@@ -15,6 +15,7 @@ from pydantic import SecretStr
 
 from headgate_proto.api.v1 import errors_pb2, ingest_pb2, ingest_pb2_grpc, tables_pb2, tables_pb2_grpc
 from headgate_proto.cluster.v1 import coordination_pb2, coordination_pb2_grpc
+from headgate_proto.lookups import lookup_options
 from headgate_runtime.channels import connect
 from headgate_runtime.errors import METADATA_KEY, from_call, rpc_error
 from headgate_runtime.grpc_server import Server, principal
@@ -361,7 +362,8 @@ async def test_a_call_whose_own_call_was_cut_off_gets_an_answer() -> None:
 def test_grpc_knows_all_options() -> None:
     """It passes over others in silence."""
     library = Path(cygrpc.__file__).read_bytes()
-    assert [name for name, _ in (*server_options(DoorLimits()), *CLIENT_OPTIONS) if name.encode() not in library] == []
+    options = (*server_options(DoorLimits()), *CLIENT_OPTIONS, *lookup_options({"KUBERNETES_SERVICE_HOST": "10.0.0.1"}))
+    assert [name for name, _ in options if name.encode() not in library] == []
 
 
 async def test_a_connection_without_rows_may_ping_at_the_interval_that_the_server_allows() -> None:

@@ -22,6 +22,7 @@ from headgate.errors import (
 from headgate.unreachable import why_unreachable
 from headgate_proto import handshake
 from headgate_proto.api.v1 import errors_pb2 as wire
+from headgate_proto.lookups import lookup_options
 
 _STREAMS_A_CONNECTION = 64
 """Servers and proxies often allow 100 and silently queue further ones."""
@@ -43,9 +44,7 @@ _OPTIONS = [
     ("grpc.max_reconnect_backoff_ms", 1_000),
     # By default a name is looked up again after 30 s: so long a writer that came back at another address was out of reach.
     ("grpc.dns_min_time_between_resolutions_ms", 1_000),
-    # By default gRPC asks again from the same port, for 14 s and more. On Kubernetes that goes to the same DNS server, which may
-    # be gone with its machine; a lookup that begins anew has a port of its own, and may reach another one.
-    ("grpc.dns_ares_query_timeout", 2_000),
+    *lookup_options(),
     ("grpc.enable_retries", 0),
     # A web proxy does not know the writers' own addresses.
     ("grpc.enable_http_proxy", 0),

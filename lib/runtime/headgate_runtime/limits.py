@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
+from headgate_proto.lookups import lookup_options
 from headgate_proto.serialized import PART_BYTES
 
 _KIB: Final = 1 << 10
@@ -118,9 +119,7 @@ CLIENT_OPTIONS: Final = (
     ("grpc.min_reconnect_backoff_ms", 500),
     ("grpc.max_reconnect_backoff_ms", 1_000),
     ("grpc.dns_min_time_between_resolutions_ms", 1_000),
-    # A lookup that takes longer begins anew, with a port of its own: a DNS server may be gone with its machine, and questions of
-    # one port all go to the same one on Kubernetes.
-    ("grpc.dns_ares_query_timeout", 2_000),
+    *lookup_options(),
 )
 
 
