@@ -8,9 +8,9 @@ import pyarrow.types as pat
 from headgate.errors import RowError
 from headgate_cli.reading.text_values import Array
 from headgate_tables.arrow import pc
-from headgate_tables.hive_folders import DEFAULT_PARTITION, MAX_FOLDER_BYTES
+from headgate_tables.hive_folders import MAX_FOLDER_BYTES, NO_FOLDERS
 
-_NO_FOLDERS = pa.array(["", ".", "..", DEFAULT_PARTITION])
+_NO_FOLDERS = pa.array(sorted(NO_FOLDERS))
 
 
 def check_partitions(rows: pa.RecordBatch, partition_by: Sequence[str]) -> None:

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from headgate_tables.arrow import Array, index_array, pc
 from headgate_tables.errors import CorruptFileError, OptionError, PartitionValueError, UnsupportedTypeError
-from headgate_tables.hive_folders import DEFAULT_PARTITION, MAX_FOLDER_BYTES
+from headgate_tables.hive_folders import DEFAULT_PARTITION, MAX_FOLDER_BYTES, NO_FOLDERS
 from headgate_tables.hudi.keys import columns
 from headgate_tables.hudi.keys.java_hash import Int32s, Int64s
 
@@ -151,7 +151,7 @@ def _folders(distinct: Array, field: str, spec: PartitionSpec) -> list[str]:
 
 
 def _folder(value: str, field: str, spec: PartitionSpec) -> str:
-    if value in {"", ".", "..", DEFAULT_PARTITION}:
+    if value in NO_FOLDERS:
         _refuse(value, field, "cannot be a folder of its own")
     if "\0" in value:
         _refuse(value, field, "holds NUL")
