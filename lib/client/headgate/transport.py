@@ -42,8 +42,6 @@ _OPTIONS = [
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 1_000),
     ("grpc.max_reconnect_backoff_ms", 1_000),
-    # By default a name is looked up again after 30 s: so long a writer that came back at another address was out of reach.
-    ("grpc.dns_min_time_between_resolutions_ms", 1_000),
     *lookup_options(),
     ("grpc.enable_retries", 0),
     # A web proxy does not know the writers' own addresses.

@@ -114,11 +114,10 @@ CLIENT_OPTIONS: Final = (
     ("grpc.enable_http_proxy", 0),
     # Of an idle stream, too: without it only two pings go out between two messages, then one a minute.
     ("grpc.http2.max_pings_without_data", 0),
-    # A process that comes back is reached within a second, also at another address of its name.
+    # A process that comes back is reached within a second.
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 500),
     ("grpc.max_reconnect_backoff_ms", 1_000),
-    ("grpc.dns_min_time_between_resolutions_ms", 1_000),
     *lookup_options(),
 )
 
