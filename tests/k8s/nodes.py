@@ -13,9 +13,9 @@ EVICTED_WITHIN_S = 180.0
 def node_crashed(scene: Scene) -> None:
     """The one without Redis: a power cut, and the machine comes back."""
     node = _other_than(scene, _node_of_redis(scene))
-    _note_dns(scene, node)
     scene.settings.fault_node("crash", node)
     try:
+        _note_dns(scene, node)
         scene.wait_ready_node(node, ready=False)
         wait_until("the table commits", _commits_from_now(scene), 60, 0.1)
     finally:
@@ -61,12 +61,16 @@ def node_drained(scene: Scene) -> None:
 
 
 def _note_dns(scene: Scene, node: str) -> None:
-    """Where the node has all of the cluster's DNS servers, its crash stops whoever looks for a name."""
-    servers = Kubectl("kube-system").list("pods", {"k8s-app": "kube-dns"})
+    """Where the node had all of the cluster's DNS servers, its crash stopped whoever looked for a name.
+
+    Looks after the command, which may spread them first: Kubernetes notices a crash much later, and still lists what ran there.
+    """
+    listed = Kubectl("kube-system").list("pods", {"k8s-app": "kube-dns"})
+    servers = [each for each in listed if not each["metadata"].get("deletionTimestamp")]
     there = sum(node_of(each) == node for each in servers)
     scene.figures["DNS servers of the cluster on the crashed node"] = f"{there} of {len(servers)}"
     if servers and there == len(servers):
-        scene.findings.append(f"all DNS servers of the cluster are on {node}, which is crashed next: spread them before")
+        scene.findings.append(f"all DNS servers of the cluster are on {node}, which was crashed: spread them before")
 
 
 def _commits_from_now(scene: Scene) -> Any:
