@@ -244,16 +244,15 @@ _CHECKS: Iterable[tuple[str, str]] = (
 # Checkpoints cut a channel at an offset, so the instant of an absent number lies between those of its neighbours that are there.
 # One join by equality per possible instant: hot keys have thousands of rows, and pairs of these fill any disk.
 _LOST_WITH_DROPPING = """
-WITH between_neighbours AS (
-    SELECT a.*, coalesce(b.rank, -1) AS low, coalesce(c.rank, 9223372036854775807) AS high
-    FROM absent a
+WITH newest AS (SELECT max(rank) AS rank FROM log),
+between_neighbours AS (
+    SELECT a.*, coalesce(b.rank, 0) AS low, coalesce(c.rank, n.rank) AS high
+    FROM newest n CROSS JOIN absent a
     ASOF LEFT JOIN (SELECT producer, channel, place, rank FROM log WHERE number IS NOT NULL) b
         ON b.producer = a.producer AND b.channel = a.channel AND b.place < a.place
     ASOF LEFT JOIN (SELECT producer, channel, place, rank FROM log WHERE number IS NOT NULL) c
         ON c.producer = a.producer AND c.channel = a.channel AND c.place > a.place),
-newest AS (SELECT coalesce(max(rank), -1) AS rank FROM log),
-possible AS (
-    SELECT a.*, unnest(range(greatest(low, 0), least(high, n.rank) + 1)) AS rank FROM between_neighbours a, newest n),
+possible AS (SELECT *, unnest(range(low, high + 1)) AS rank FROM between_neighbours),
 best AS (
     SELECT l.producer, p.id, l.rank, max(p.$WINS) AS wins
     FROM log l JOIN plan p ON p.producer = l.producer AND p.number = l.number GROUP BY l.producer, p.id, l.rank)
