@@ -129,6 +129,7 @@ class Writers:
                 raise UnknownMessageError("a message of a writer behind its hello")
 
     def _take_loads(self, session: WriterSession, loads: Mapping[str, int]) -> None:
+        # Writers of the version before name each of their tables.
         held = {table: size for table, size in loads.items() if size}
         # Also without a change: rows that were dropped and sent again may have as many bytes as before. But 0 only once: it is
         # never raised here, and each report makes the table's core think.
