@@ -18,8 +18,8 @@ def good_values(settings: Settings, endpoint: str, store: str = f"s3://{BUCKET}/
         "store": store,
         "storage": {"s3": {"endpoint": endpoint, "region": REGION, "allowHttp": True}, "existingSecret": STORE_SECRET},
         "image": image_values(settings.image),
+        # CPU as the chart has it: while pods start, cores are shared by what each asks for, and everybody waits for a hand-over.
         "coordinator": {
-            "cpu": "100m",
             "settings": {
                 "checkpoint_interval": CHECKPOINT_INTERVAL,
                 "checkpoint_min_interval": "100ms",
