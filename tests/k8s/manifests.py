@@ -13,6 +13,8 @@ PROGRAM = ("k8s/__init__.py", "k8s/producer.py", "k8s/notes.py", "support/worklo
 """What a producer imports that is not in the image."""
 PART_OF = "headgate-acceptance"
 FOLDER, CREDENTIALS = "/program", "/credentials"
+PRODUCER_CPU = "80m"
+"""Less: starting pods hold producers up, and that counts as time without a commit. More: not all fit on one node of 2 cores."""
 
 
 def program() -> Manifest:
@@ -54,7 +56,7 @@ def one_command(name: str, command: Sequence[str], image: str, client: str, env:
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": name, "labels": {"app": name}},
-        "spec": {**_restricted(container, _volumes(client)), "restartPolicy": "Never"},
+        "spec": {**_restricted(container, _volumes(client), "20m"), "restartPolicy": "Never"},
     }
 
 
@@ -68,7 +70,7 @@ def _pod(name: str, stream: Stream, image: str, node: str, store: str, client: s
         "envFrom": [{"secretRef": {"name": store}}],
     }
     pinned = {"kubernetes.io/hostname": node} if node else {}
-    return {**_restricted(container, volumes), "nodeSelector": pinned, "terminationGracePeriodSeconds": 60}
+    return {**_restricted(container, volumes, PRODUCER_CPU), "nodeSelector": pinned, "terminationGracePeriodSeconds": 60}
 
 
 def _volumes(client: str) -> Mapping[str, Any]:
@@ -77,13 +79,13 @@ def _volumes(client: str) -> Mapping[str, Any]:
     return {**credentials, "/tmp": {"name": "tmp", "emptyDir": {}}}
 
 
-def _restricted(container: Mapping[str, Any], volumes: Mapping[str, Any]) -> Mapping[str, Any]:
+def _restricted(container: Mapping[str, Any], volumes: Mapping[str, Any], cpu: str) -> Mapping[str, Any]:
     """A pod of that container as the namespace admits it."""
     secured = {
         **container,
         "imagePullPolicy": "IfNotPresent",
         "volumeMounts": [{"name": volume["name"], "mountPath": path} for path, volume in volumes.items()],
-        "resources": {"requests": {"cpu": "20m", "memory": "128Mi"}, "limits": {"memory": "512Mi"}},
+        "resources": {"requests": {"cpu": cpu, "memory": "128Mi"}, "limits": {"memory": "512Mi"}},
         "securityContext": {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}},
     }
     return {
