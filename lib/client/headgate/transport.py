@@ -19,7 +19,7 @@ from headgate.errors import (
     connection_closed,
     from_wire,
 )
-from headgate.unreachable import why_unreachable
+from headgate.unreachable import had_connection, why_unreachable
 from headgate_proto import handshake
 from headgate_proto.api.v1 import errors_pb2 as wire
 from headgate_proto.lookups import lookup_options
@@ -75,7 +75,12 @@ class Link:
         return self.shown.pem is not None
 
     def judged(self, failure: "Failure") -> "Failure":
-        """The call's failure; one to be tried again at this server if what it showed is not known any more, and was renewed."""
+        """The call's failure; one to be tried again at this server if what it showed is not known any more, and was renewed.
+
+        A connection that leads to nobody takes no further calls.
+        """
+        if failure.stale_connection:
+            self.transport.abandon(self)
         if isinstance(failure.error, UnauthenticatedError) and self.transport.renewed() != self.shown:
             return replace(failure, action=wire.ACTION_RESUME, address=self.address)
         return failure
@@ -129,6 +134,18 @@ class Transport:
             connection.links -= 1
             connection.streams -= streams
             self._close_unused()
+
+    def abandon(self, link: Link) -> None:
+        """Calls and streams that begin get another connection than the link's; those that it carries go on.
+
+        A Service of Kubernetes leads a connection to one pod for good. While that pod ends, the proxy in front of its server goes
+        on and fails each call, until it ends, too; a new connection leads to a pod that is ready. Price: a TLS handshake for each
+        such failure.
+        """
+        connections = self._connections.get(self._dialled(link.address), [])
+        for connection in [each for each in connections if each.channel is link.channel]:
+            connections.remove(connection)
+            self._older.append(connection)
 
     def check_open(self) -> None:
         """Raises ClosedError."""
@@ -211,6 +228,8 @@ class Failure:
     unknown_outcome: bool = False
     unreachable: bool = False
     """There is certainly no way to the server now: nobody listens, the name is not known, one side alone speaks TLS, …"""
+    stale_connection: bool = False
+    """Its connection leads to nobody: a new one to the same address may lead to another server."""
 
 
 def failure_of(error: wire.Error) -> Failure:
@@ -239,4 +258,5 @@ def failure_of_status(
     if status in (grpc.StatusCode.UNIMPLEMENTED, grpc.StatusCode.INVALID_ARGUMENT):
         return Failure(InternalError(what, fix="Check that the server is Headgate, of this version."), wire.ACTION_GIVE_UP)
     unavailable = UnavailableError(what, fix="Check that the cluster runs and is reachable from here.")
-    return Failure(unavailable, wire.ACTION_RETRY, unknown_outcome=True)
+    stale = status is grpc.StatusCode.UNAVAILABLE and had_connection(details)
+    return Failure(unavailable, wire.ACTION_RETRY, unknown_outcome=True, stale_connection=stale)

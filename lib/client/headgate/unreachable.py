@@ -53,3 +53,8 @@ def why_unreachable(details: str, *, tls: bool) -> Unreachable | None:
         return _WANTS_CERTIFICATE if tls else _WANTS_TLS
     said = details.removeprefix(_NO_CONNECTION).removeprefix("; last error: ")
     return Unreachable(f"no connection ({said})", "Check that the cluster runs and is reachable from here.")
+
+
+def had_connection(details: str) -> bool:
+    """Whether a call that failed so had a connection, which broke or leads to a proxy without a way to the server."""
+    return not details.startswith((_NO_CONNECTION, _NO_NAME))
