@@ -114,6 +114,36 @@ def test_a_setting_with_which_the_table_could_not_be_kept_is_refused(table: hudi
     table.maintain()
 
 
+@pytest.mark.parametrize(
+    ("key", "given", "text"),
+    [
+        ("hoodie.clean.commits.retained", 20, "20"),
+        ("headgate.clean.min.age", 7.5, "7.5"),
+        ("hoodie.clean.automatic", False, "false"),
+    ],
+)
+def test_a_number_or_a_bool_stands_for_a_setting_s_text(table: hudi.Table, key: str, given: float, text: str) -> None:
+    table.configure({key: given})
+    assert hudi.open_table(table.url).settings.to_texts()[key] == text
+    table.upsert(pa.Table.from_pylist([row("d")], SCHEMA))
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (["hoodie.clean.commits.retained"], "is no mapping of settings"),
+        (None, "None is no mapping of settings"),
+        ({5: "x"}, "5 is no name of a setting"),
+        ({"hoodie.clean.commits.retained": b"20"}, "hoodie.clean.commits.retained=b'20' is no value of a setting"),
+    ],
+)
+def test_what_is_no_setting_is_refused_and_nothing_changes(table: hudi.Table, given: Any, told: str) -> None:
+    before = table.settings
+    with pytest.raises(OptionError, match=told):
+        table.configure(given)
+    assert hudi.open_table(table.url).settings == before
+
+
 @pytest.mark.parametrize("name", ["n.city", ".x", "1st", "N"])
 def test_a_batch_adds_no_column_whose_name_no_table_can_have(tmp_path: Path, name: str) -> None:
     schema = pa.schema([("id", pa.string()), ("n", pa.struct([("a", pa.int64())]))])

@@ -202,8 +202,8 @@ class OperatorCalls(RescaleCalls, Protocol):
     def delete_where(self, where: str, *, dry_run: bool = False) -> DeleteResult:
         """Deletes the rows that a condition in SQL selects, in one commit; ``dry_run``: only counts them."""
 
-    def configure(self, changes: Mapping[str, str | None]) -> TableSettings:
-        """Sets the values in ``changes``, by key; None restores a default."""
+    def configure(self, changes: Mapping[str, str | float | None]) -> TableSettings:
+        """Sets the values in ``changes``, by key; None restores a default, a number or a bool stands for its text."""
 
     def alter(self, alteration: Alteration, *, plan_only: bool = False) -> AlterResult:
         """Adds columns, widens types, lets columns be null. Raises SchemaError, and TransactionError while one is open."""

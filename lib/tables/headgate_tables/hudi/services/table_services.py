@@ -97,8 +97,9 @@ class TableServices(ABC):
             self._context()  # which finds out that the definition has changed
         return result
 
-    def configure(self, changes: Mapping[str, str | None]) -> TableSettings:
-        """Sets the values in ``changes``, by key; None restores a default. In force when this returns, here and in a cluster.
+    def configure(self, changes: Mapping[str, str | float | None]) -> TableSettings:
+        """Sets the values in ``changes``, by key; None restores a default, a number or a bool stands for its text. In force when
+        this returns, here and in a cluster.
 
         Raises OptionError and changes nothing for an unknown key or values that do not go together.
         """
