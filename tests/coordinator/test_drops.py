@@ -8,12 +8,15 @@ import grpc
 import pyarrow as pa
 import pytest
 
+from headgate_coordinator.tables.endings import Endings
 from headgate_proto.api.v1 import errors_pb2, tables_pb2
 from headgate_proto.api.v1 import maintenance_pb2 as api
 from headgate_proto.api.v1.maintenance_pb2_grpc import MaintenanceServiceStub
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_runtime.errors import from_call
+from headgate_tables.catalog import FormerTable
 from headgate_tables.commitlog.commit_log import CommitLog
+from headgate_tables.errors import StoreDeniedError
 from headgate_tables.face.results import DropResult
 from headgate_tables.hudi import open_table
 from headgate_tables.hudi.services import dropping
@@ -108,6 +111,34 @@ async def test_d5_two_drops_at_once_are_one(coordinator: Running, writer: Script
     done = [answer.dropped_ms for answer in answers if isinstance(answer, api.DropResponse)]
     assert done
     assert {*done, (await drop_again(coordinator, table.table_uuid)).dropped_ms} == {done[0]}
+
+
+async def test_d5_a_drop_that_ends_while_it_is_asked_for_again_is_answered(
+    coordinator: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its end comes between the two looks of the second call."""
+    table = await described(coordinator)
+    tried, looked, forgotten = threading.Event(), threading.Event(), threading.Event()
+    forget, ended = Endings._forget, Endings.ended
+
+    def forget_late(endings: Endings, place: str, done: DropResult) -> None:
+        if not tried.is_set():
+            tried.set()
+            raise StoreDeniedError("scripted", fix="Wait.")
+        looked.wait(5)  # the second call may wait for the end itself, and looks after it
+        forget(endings, place, done)
+        forgotten.set()
+
+    def look_early(endings: Endings, name: str, uuid: str) -> FormerTable | None:
+        found = ended(endings, name, uuid)
+        looked.set()
+        assert forgotten.wait(60)
+        return found
+
+    monkeypatch.setattr(Endings, "_forget", forget_late)
+    monkeypatch.setattr(Endings, "ended", look_early)
+    await refused(drop(coordinator, table.table_uuid))
+    assert (await drop_again(coordinator, table.table_uuid)).dropped_ms > 0
 
 
 async def test_d6_a_compaction_that_ends_after_the_drop_leaves_nothing(coordinator: Running, writer: ScriptedWriter) -> None:
