@@ -12,7 +12,7 @@ import headgate as sdk
 from headgate_cli.exits import ExitCode
 from headgate_spark import bulk_insert, loading, owned_jobs, rescale, rescaling, upsert
 from headgate_spark.owned_jobs import jobs_while_owned
-from headgate_tables.errors import StoreUnavailableError
+from headgate_tables.errors import DeposedError, StoreUnavailableError
 from support import taken_tables
 from support.bulk_rows import LATER, ROWS, committed, expected, filled_table, leftovers, write
 from support.cluster import Cluster
@@ -71,6 +71,21 @@ def test_what_a_block_raises_arrives_as_it_is_while_the_table_is_ours(spark: Any
     with pytest.raises(ZeroDivisionError), jobs_while_owned(spark, lambda: None):
         raise ZeroDivisionError
     assert list(spark.sparkContext.getJobTags()) == []
+
+
+def test_a_task_that_fails_first_of_what_the_new_owner_did_is_told_as_the_loss_of_the_table(
+    spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(owned_jobs, "_LOOK_S", READY_S)
+
+    def check() -> None:
+        raise DeposedError("pod-2 took the table over", fix="Open the table again.")
+
+    gone = FileNotFoundError("a stage is gone")
+    with pytest.raises(DeposedError) as error, jobs_while_owned(spark, check):
+        raise gone
+    assert error.value.message == "pod-2 took the table over; the Spark job ended, and nothing of it is visible"
+    assert (error.value.fix, error.value.__cause__) == ("Open the table again.", gone)
 
 
 @pytest.mark.parametrize("over", ["time", "owner"])

@@ -85,7 +85,7 @@ def assert_cancelled_when_taken(spark: Any, url: str, call: Callable[[], object]
     """Of a call whose tasks go on for long: it raises when another program owns the table, and nothing of it runs any more."""
     with once_tasks_work(url, lambda: take_over(url)), pytest.raises(DeposedError) as error:
         call()
-    assert "the Spark job was cancelled, and nothing of it is visible" in error.value.message
+    assert "the Spark job ended, and nothing of it is visible" in error.value.message
     assert "Open the table again" in error.value.fix
     wait_until_no_job_runs(spark)
     wait_until_nobody_works(url)

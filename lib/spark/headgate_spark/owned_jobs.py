@@ -28,8 +28,8 @@ def jobs_while_owned(spark: SparkSession, check_owner: Callable[[], None]) -> It
     """Around jobs that this thread runs for a table. ``check_owner``: that of ``Table``; another thread calls it, so the block
     leaves the table alone.
 
-    Raises DeposedError when the table has got another owner, after the jobs were cancelled; so with any error of ``check_owner``
-    but RetryLater. Does nothing through Spark Connect: the commit finds out then.
+    Raises DeposedError when the table has got another owner, after the jobs were cancelled or failed; so with any error of
+    ``check_owner`` but RetryLater. Does nothing through Spark Connect: the commit finds out then.
     """
     context = _context_of(spark)
     if context is None:
@@ -45,7 +45,8 @@ def jobs_while_owned(spark: SparkSession, check_owner: Callable[[], None]) -> It
             yield
         except Exception as failed:
             over.set()
-            if (lost := watching.result()) is not None:
+            # A task may fail before the next look finds the new owner, which takes its files away.
+            if (lost := watching.result() or _lost(check_owner)) is not None:
                 raise lost from failed
             raise
         finally:
@@ -82,7 +83,7 @@ def _lost(check_owner: Callable[[], None]) -> TablesError | None:
     except RetryLater:
         return None  # a store that does not answer says nothing about the owner
     except DeposedError as error:
-        return DeposedError(f"{error.message}; the Spark job was cancelled, and nothing of it is visible", fix=error.fix)
+        return DeposedError(f"{error.message}; the Spark job ended, and nothing of it is visible", fix=error.fix)
     except TablesError as error:
         return error
     return None
