@@ -11,6 +11,11 @@ from support import waiting
 Manifest: TypeAlias = Mapping[str, Any]
 
 
+def is_ending(found: Any) -> bool:
+    """Whether an object, as ``Kubectl.get`` returns it, is being deleted."""
+    return bool(found["metadata"].get("deletionTimestamp"))
+
+
 class KubectlError(Exception):
     """kubectl refused. The message is what it said."""
 
@@ -43,6 +48,10 @@ class Kubectl:
     def list(self, kind: str, labels: Mapping[str, str] | None = None) -> Sequence[Any]:
         selector = ",".join(f"{key}={value}" for key, value in (labels or {}).items())
         return list(json.loads(self.run("get", kind, f"--selector={selector}", "--output=json"))["items"])
+
+    def list_living(self, kind: str, labels: Mapping[str, str] | None = None) -> Sequence[Any]:
+        """Without those that are being deleted, which Kubernetes lists until they are gone."""
+        return [each for each in self.list(kind, labels) if not is_ending(each)]
 
     def apply(self, *manifests: Manifest) -> None:
         self.run("apply", "--filename=-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests}))

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from k8s.kubectl import Kubectl, KubectlError, wait_until
+from k8s.kubectl import Kubectl, KubectlError, is_ending, wait_until
 from k8s.release import Part, node_of
 from k8s.scene import Scene
 
@@ -65,8 +65,7 @@ def _note_dns(scene: Scene, node: str) -> None:
 
     Looks after the command, which may spread them first: Kubernetes notices a crash much later, and still lists what ran there.
     """
-    listed = Kubectl("kube-system").list("pods", {"k8s-app": "kube-dns"})
-    servers = [each for each in listed if not each["metadata"].get("deletionTimestamp")]
+    servers = Kubectl("kube-system").list_living("pods", {"k8s-app": "kube-dns"})
     there = sum(node_of(each) == node for each in servers)
     scene.figures["DNS servers of the cluster on the crashed node"] = f"{there} of {len(servers)}"
     if servers and there == len(servers):
@@ -89,7 +88,7 @@ def _other_than(scene: Scene, node: str) -> str:
 
 def _evicted(scene: Scene, pods: Sequence[str]) -> bool:
     try:
-        return all(scene.kubectl.get("pod", pod)["metadata"].get("deletionTimestamp") for pod in pods)
+        return all(is_ending(scene.kubectl.get("pod", pod)) for pod in pods)
     except KubectlError as error:
         return "NotFound" in str(error)
 

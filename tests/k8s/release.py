@@ -54,7 +54,7 @@ class Release:
 
     def pods(self, part: Part) -> Sequence[Any]:
         """Those that are not on their way out."""
-        return [pod for pod in self.kubectl.list("pods", self.labels(part)) if not pod["metadata"].get("deletionTimestamp")]
+        return self.kubectl.list_living("pods", self.labels(part))
 
     def workload(self, part: Part) -> Any:
         return self.kubectl.get(KINDS[part], f"{self.name}-{part.value}")

@@ -65,8 +65,8 @@ class Scene:
     def in_a_producer(self, *command: str, timeout: float = 60) -> str:
         """What a command printed in a producer's pod that is ready."""
         failure = "there is none"
-        for pod in self.kubectl.list("pods", {"app.kubernetes.io/part-of": PART_OF}):
-            if is_ready(pod) and not pod["metadata"].get("deletionTimestamp"):
+        for pod in self.kubectl.list_living("pods", {"app.kubernetes.io/part-of": PART_OF}):
+            if is_ready(pod):
                 try:
                     return self.kubectl.run("exec", pod["metadata"]["name"], "--", *command, timeout=timeout)
                 except KubectlError as error:
