@@ -44,11 +44,11 @@ class Drops:
         except (NotATableError, OptionError) as error:
             # It may be this very table, dropped by a call of which the answer was lost. Its end is noted before its entry goes:
             # who looks in that order, too, may miss both.
-            listed = name in await self._blocking(self._storage.table_names)
+            dropping = isinstance(error, TableDroppedError) and name in await self._blocking(self._storage.table_names)
             before = await self._blocking(lambda: self._storage.endings.ended(name, request.table_uuid))
             if before is not None and not before.renamed:
                 return answers.dropped_before(before)
-            if not isinstance(error, TableDroppedError) or not listed:
+            if not dropping:
                 raise
             raise rpc_error(
                 errors_pb2.CODE_UNAVAILABLE,
