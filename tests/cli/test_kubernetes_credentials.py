@@ -89,6 +89,8 @@ def test_an_access_file_that_takes_no_further_token_stays_and_says_why(
     del cluster.secrets["rows-client"]
     assert (run(ARGUMENTS), cluster.applied) == (ExitCode.OPERATOR, [])
     assert "the access file takes no further token" in capsys.readouterr().err
+    del cluster.secrets["rows-tls"]
+    assert (run(ARGUMENTS), cluster.applied) == (ExitCode.OPERATOR, ["rows-tls"]), "certificates do not wait for that"
 
 
 def test_a_role_that_leaves_a_secret_out_is_named(cluster: KubernetesApi, capsys: pytest.CaptureFixture[str]) -> None:

@@ -22,7 +22,7 @@ def with_token(text: str, digest: str, principal: str, end: datetime) -> str:
     except AccessFileError as error:
         raise CommandError(
             f"the access file takes no further token: with its line, {error}",
-            fix="Correct it, with each token on a line below a line [tokens], and run this again. Nothing was changed.",
+            fix="Correct it, with each token on a line below a line [tokens], and run this again. The file was not changed.",
             code=ExitCode.OPERATOR,
             kind="AccessFileError",
         ) from error

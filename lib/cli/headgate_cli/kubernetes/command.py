@@ -1,6 +1,7 @@
 """`headgate kubernetes`: what the chart's Jobs run inside of a cluster."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import click
@@ -60,17 +61,27 @@ def credentials(
     check_hosts("--redis-dns", redis_dns)
     wanted = Wanted(dns, redis_dns, domain, valid, valid / 3, chosen, replaces_token=True, reloads_redis=True)
     api = SecretsApi.of_this_pod()
+    made = 0
+    # Last: an access file may take no further token, and a certificate that ends soon cannot wait until somebody corrects it.
+    for some in (chosen - {Part.ACCESS}, chosen & {Part.ACCESS}):
+        if some:
+            made += _renew(api, name, replace(wanted, parts=some), _pairs(labels), output)
+    if not made:
+        output.print_text("Nothing is due.")
+
+
+def _renew(api: SecretsApi, name: str, wanted: Wanted, labels: Mapping[str, str], output: Output) -> int:
+    """Writes the Secrets that are due, and returns how many."""
     found, versions = {}, {}
     for end in ENDS:
         found[end], versions[end] = api.read(f"{name}-{end}")
     now = datetime.fromtimestamp(SystemClock().now_ms() / 1000, UTC)
     made = secrets_with(found, renewed(texts_of(found), wanted, now, SystemIds()))
     for end, content in made.items():
-        api.write(f"{name}-{end}", content, versions[end], _pairs(labels))
+        api.write(f"{name}-{end}", content, versions[end], labels)
         output.print_json({"secret": f"{name}-{end}", "keys": sorted(content), "was_there": bool(versions[end])})
         output.print_text(f"Secret {name}-{end}: {'renewed' if versions[end] else 'made'}")
-    if not made:
-        output.print_text("Nothing is due.")
+    return len(made)
 
 
 def _pairs(labels: tuple[str, ...]) -> Mapping[str, str]:
