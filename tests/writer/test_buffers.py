@@ -19,6 +19,7 @@ from headgate_writer import batch_list
 from headgate_writer.buffers import CheckpointBuffer, FlushCandidate, MemoryBudget, next_flush
 from headgate_writer.flushing import take_apart
 from headgate_writer.routing import RoutedRows
+from headgate_writer.sizes import buffered_bytes
 from support.arrow_batches import routed
 from support.planted import keeps_beaten_rows
 
@@ -132,12 +133,20 @@ def test_under_pressure_the_largest_buckets_are_flushed_and_empty_ones_never() -
     assert chosen(pressed=True) is None
 
 
-def test_a_bucket_whose_share_of_a_batch_is_no_byte_is_flushed_all_the_same() -> None:
-    """A bucket that counts as empty is passed over for ever, and its rows with it."""
-    came = rows((1, 0, 10_000), (2, 1, 0), (3, 2, 0))
+def test_a_bucket_has_the_bytes_of_its_own_rows() -> None:
+    came = rows((1, 0, 10_000), (2, 1, 5), (3, 0, 7), (4, 2, 0))
     buffer = CheckpointBuffer()
-    buffer.add(RoutedRows(came.rows, came.keys, came.deletes, came.group, came.groups, nbytes=40))
-    assert sorted(buffer.sizes.tolist()) == [1, 1, 38]
+    buffer.add(came)
+    own: dict[tuple[str, int], int] = {}
+    for at, size in zip(came.group.tolist(), came.sizes.tolist(), strict=True):
+        own[came.groups[at]] = own.get(came.groups[at], 0) + size
+    assert dict(zip(buffer.groups, buffer.sizes.tolist(), strict=True)) == own
+
+
+def test_a_row_without_a_value_has_bytes() -> None:
+    """A bucket that counts as empty is passed over for ever, and its rows with it."""
+    nothing = pa.table({"a": pa.nulls(1)})
+    assert buffered_bytes(nothing, pa.array([""])).tolist() == [4 + 4 + 1]
 
 
 def test_a_bucket_that_is_larger_than_a_portion_goes_alone() -> None:

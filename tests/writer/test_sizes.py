@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate_writer.sizes import row_bytes, value_bytes
+from headgate_writer.sizes import _PLAIN, buffered_bytes, row_bytes, value_bytes
 from support.kinds import Kind, kinds
 
 _TEXTS = ["", "a", "bb" * 50, None, "é"]
@@ -48,6 +48,18 @@ def test_rows_add_up_their_columns() -> None:
     table = pa.table({"a": ["x", "yyy"], "b": [1, 2]})
     assert row_bytes(table).tolist() == [5 + 8, 7 + 8]
     assert row_bytes(table.slice(0, 0)).tolist() == []
+
+
+def test_rows_in_memory_have_their_key_their_group_and_a_bit_for_each_column_and_for_deletes() -> None:
+    table = pa.table({"a": ["x", "yyy"], **{f"b{n}": [1, 2] for n in range(6)}})
+    keys = pa.array(["x", "yyy"])
+    assert buffered_bytes(table, keys).tolist() == [5 + 48 + 5 + 4 + 1, 7 + 48 + 7 + 4 + 1]
+    assert buffered_bytes(table.append_column("c", pa.nulls(2)), keys).tolist() == [5 + 48 + 5 + 4 + 2, 7 + 48 + 7 + 4 + 2]
+
+
+@pytest.mark.parametrize("kind", _PLAIN, ids=str)
+def test_columns_whose_type_says_their_bytes_take_what_their_arrays_say(kind: pa.DataType) -> None:
+    assert row_bytes(pa.table({"a": pa.nulls(3, kind)})).tolist() == [value_bytes(pa.nulls(3, kind))] * 3
 
 
 _SAFE = kinds.filter(lambda kind: "view" not in str(kind.stored))

@@ -15,7 +15,6 @@ import numpy.typing as npt
 from headgate_tables.writing import BucketedRows
 from headgate_writer.batch_list import BatchList
 from headgate_writer.routing import RoutedRows
-from headgate_writer.sizes import row_bytes, value_bytes
 
 Bytes = npt.NDArray[np.int64]
 
@@ -186,7 +185,7 @@ class CheckpointBuffer:
         """``rows`` has at least one row."""
         numbers = self._numbers(rows.groups)
         codes = numbers[rows.group]
-        share = _shared_out(rows)
+        share = np.bincount(rows.group, weights=rows.sizes, minlength=len(rows.groups)).astype(np.int64)
         np.add.at(self._waiting, numbers, share)
         np.add.at(self._total, numbers, share)
         batch = BucketedRows(rows.rows, rows.keys, rows.deletes, codes)
@@ -276,13 +275,3 @@ def next_flush(checkpoints: Sequence[FlushCandidate], *, portion: int, full: int
 def _within(codes: npt.NDArray[np.int64], sizes: Bytes, portion: int) -> npt.NDArray[np.int64]:
     """As many of the buckets, from the first on, as fit; at least one."""
     return codes[: max(1, int(np.searchsorted(np.cumsum(sizes[codes]), portion, side="right")))]
-
-
-def _shared_out(rows: RoutedRows) -> Bytes:
-    """int64[groups]: the bytes of the batch by bucket, after the sizes of their rows; the sum is exact."""
-    sizes = row_bytes(rows.rows) + value_bytes(rows.keys) + rows.group.itemsize
-    weights = np.bincount(rows.group, weights=sizes, minlength=len(rows.groups))
-    shares: Bytes = np.floor(weights * (rows.nbytes / weights.sum())).astype(np.int64)
-    np.maximum(shares, 1, out=shares)  # a bucket of no bytes would never be flushed
-    shares[int(np.argmax(weights))] += rows.nbytes - int(shares.sum())
-    return shares

@@ -14,7 +14,6 @@ from headgate_proto.cluster.v1 import exchange_pb2 as wire
 from headgate_proto.serialized import PART_BYTES
 from headgate_writer.checksums import frame_checksum
 from headgate_writer.routing import RoutedRows
-from headgate_writer.sizes import row_bytes, value_bytes
 
 FRAME_BYTES: Final = PART_BYTES - (96 << 10)
 """Arrow bytes of one frame, about, so that most frames go as one part. A frame has one row more than fits, and that may be the
@@ -48,7 +47,7 @@ def _cuts(rows: RoutedRows) -> list[int]:
     n = rows.rows.num_rows
     if rows.nbytes <= FRAME_BYTES:
         return [0, n]
-    ends = np.cumsum(row_bytes(rows.rows) + value_bytes(rows.keys))
+    ends = np.cumsum(rows.sizes)
     frames = (ends - 1) // FRAME_BYTES
     return [0, *(np.flatnonzero(np.diff(frames)) + 1).tolist(), n]
 

@@ -14,10 +14,10 @@ from headgate_proto.limits import BATCH_PARTITIONS, ROW_BYTES
 from headgate_tables.arrow import Array
 from headgate_tables.errors import OptionError
 from headgate_tables.face.definition import Definition
-from headgate_tables.writing import Placed, arrow_bytes, conform, key_group, place
+from headgate_tables.writing import Placed, conform, key_group, place
 from headgate_writer.admission import Admitted
 from headgate_writer.attached import KeyGroupTable, Membership
-from headgate_writer.sizes import row_bytes
+from headgate_writer.sizes import Sizes, buffered_bytes, row_bytes
 
 
 class TooLargeError(OptionError):
@@ -39,7 +39,8 @@ class RoutedRows:
 
     ``rows``: the table's columns, one chunk each, null where a delete needs no value. ``keys``: string[n]; ``deletes``:
     bool[n]. ``group``: int32[n], an index into ``groups``, the distinct (partition path, bucket) pairs that occur.
-    ``nbytes``: Arrow bytes of all of it. ``checksum``: of the frame that brought them; 0: they come from this process.
+    ``sizes``: int64[n], the bytes of each row (``buffered_bytes``). ``checksum``: of the frame that brought them; 0: they come
+    from this process.
     """
 
     rows: pa.Table
@@ -47,7 +48,7 @@ class RoutedRows:
     deletes: pa.BooleanArray
     group: npt.NDArray[np.int32]
     groups: Sequence[tuple[str, int]]
-    nbytes: int
+    sizes: Sizes
     checksum: int = 0
 
     @classmethod
@@ -62,7 +63,12 @@ class RoutedRows:
         checksum: int = 0,
     ) -> RoutedRows:
         """Returns the rows with their bytes counted."""
-        return cls(rows, keys, deletes, group, groups, arrow_bytes(rows, keys, deletes, group), checksum)
+        return cls(rows, keys, deletes, group, groups, buffered_bytes(rows, keys), checksum)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all of it."""
+        return int(self.sizes.sum())
 
 
 def route(batches: Sequence[Admitted], definition: Definition) -> RoutedRows:
@@ -73,7 +79,7 @@ def route(batches: Sequence[Admitted], definition: Definition) -> RoutedRows:
     placed = place(*_together(batches, definition), definition)
     _check_partitions(placed, [batch.rows.num_rows for batch in batches])
     routed = RoutedRows.of(placed.rows, placed.keys, placed.deletes, placed.group, placed.groups)
-    if routed.nbytes > ROW_BYTES and (largest := int(row_bytes(routed.rows).max(initial=0))) > ROW_BYTES:
+    if routed.sizes.max(initial=0) > ROW_BYTES and (largest := int(row_bytes(routed.rows).max())) > ROW_BYTES:
         raise TooLargeError(
             f"bytes of one row: {largest:,}, and the limit is {ROW_BYTES:,}",
             fix="Keep such values in files, and send the files' names.",
@@ -150,6 +156,11 @@ def _owners(groups: Sequence[tuple[str, int]], assignment: KeyGroupTable, defini
 def _part(rows: RoutedRows, picked: npt.NDArray[np.int64], wanted: npt.NDArray[np.bool_]) -> RoutedRows:
     renumbered = (np.cumsum(wanted) - 1).astype(np.int32)
     groups = [rows.groups[at] for at in np.flatnonzero(wanted).tolist()]
-    return RoutedRows.of(
-        rows.rows.take(picked), rows.keys.take(picked), rows.deletes.take(picked), renumbered[rows.group[picked]], groups
+    return RoutedRows(
+        rows.rows.take(picked),
+        rows.keys.take(picked),
+        rows.deletes.take(picked),
+        renumbered[rows.group[picked]],
+        groups,
+        rows.sizes[picked],
     )

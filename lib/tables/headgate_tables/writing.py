@@ -19,7 +19,7 @@ from headgate_tables.hudi.services.bulk import base_files
 from headgate_tables.hudi.services.bulk import log_files as load_logs
 from headgate_tables.hudi.services.compaction.rewriting import UnitRewriter
 from headgate_tables.hudi.services.compaction.task import layout_in
-from headgate_tables.hudi.sift import BucketedRows, Sifted, arrow_bytes, concatenated, sift
+from headgate_tables.hudi.sift import BucketedRows, Sifted, concatenated, sift
 from headgate_tables.opening import as_hudi
 from headgate_tables.storage.store import Store
 
@@ -27,7 +27,6 @@ __all__ = [
     "BucketedRows",
     "Placed",
     "Sifted",
-    "arrow_bytes",
     "bulk_files",
     "change_sink",
     "concatenated",
