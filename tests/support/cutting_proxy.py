@@ -13,13 +13,14 @@ class CuttingProxy:
     """Stands before one server. ``cut_after`` bytes towards the server all connections are reset, once; ``cut()`` does it now.
 
     ``cut_answer_to``: they are reset once, in the place of the server's answer to a message that has these bytes.
-    ``connections``: how many are open.
+    ``connections``: how many are open. ``delay``: seconds before a connection gets any further.
     """
 
     upstream: str
     address: str = ""
     cut_after: int | None = None
     cut_answer_to: bytes = b""
+    delay: float = 0.0
     cuts: int = 0
     connections: int = 0
     _open: list[asyncio.StreamWriter] = field(default_factory=list)
@@ -44,6 +45,7 @@ class CuttingProxy:
         self._passing.set()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(self.delay)
         host, port = self.upstream.split(":")
         try:
             up_reader, up_writer = await asyncio.open_connection(host, int(port))

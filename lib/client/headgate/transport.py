@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 import grpc
 from grpc import aio
@@ -19,7 +20,7 @@ from headgate.errors import (
     connection_closed,
     from_wire,
 )
-from headgate.unreachable import had_connection, why_unreachable
+from headgate.unreachable import connected_too_late, had_connection, why_unreachable
 from headgate_proto import handshake
 from headgate_proto.api.v1 import errors_pb2 as wire
 from headgate_proto.lookups import lookup_options
@@ -29,18 +30,18 @@ _STREAMS_A_CONNECTION = 64
 _OPTIONS = [
     ("grpc.max_send_message_length", 16 * 1024 * 1024),
     ("grpc.max_receive_message_length", 64 * 1024 * 1024),
-    # Finds a silent connection, as to a machine that is gone, after 6 s. Servers take more than a ping in 2 s for an attack.
-    ("grpc.keepalive_time_ms", 3_000),
-    ("grpc.keepalive_timeout_ms", 3_000),
+    # Finds a silent connection, as to a machine that is gone, after 4.5 s: before its tables have another owner, as a lease lasts
+    # 5 s. Servers take more than a ping in 2 s for an attack.
+    ("grpc.keepalive_time_ms", 2_500),
+    ("grpc.keepalive_timeout_ms", 2_000),
     # What ends the connection in fact, by default after a minute, whatever the line before says.
-    ("grpc.http2.ping_timeout_ms", 3_000),
+    ("grpc.http2.ping_timeout_ms", 2_000),
     # Otherwise the connection to a lost coordinator, which is used now and then, is found out only when a writer is lost, too.
     ("grpc.keepalive_permit_without_calls", 1),
     # Of a silent stream, too: without it gRPC sends two pings between two messages, then one a minute.
     ("grpc.http2.max_pings_without_data", 0),
     # gRPC's default pauses between attempts to connect, 1 to 120 s, are longer than ours between calls.
     ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 1_000),
     ("grpc.max_reconnect_backoff_ms", 1_000),
     *lookup_options(),
     ("grpc.enable_retries", 0),
@@ -49,6 +50,12 @@ _OPTIONS = [
     # Otherwise channels to one address share one connection, and the bound on streams has no effect.
     ("grpc.use_local_subchannel_pool", 1),
 ]
+
+_CONNECT_MS: Final = (400, 600, 900, 1_350, 2_000, 3_000, 5_000)
+"""How long an attempt to connect may take, the handshake of TLS included; each that took longer gives the next more. It begins
+with little, as a Service of Kubernetes goes on to send connections to a lost machine for some 40 s."""
+_AFTER_SUCCESS: Final = 2
+"""So many steps stay: an address that is slow from here is slow the next time, too."""
 
 
 @dataclass(slots=True)
@@ -79,8 +86,8 @@ class Link:
 
         A connection that leads to nobody takes no further calls.
         """
-        if failure.stale_connection:
-            self.transport.abandon(self)
+        if failure.stale_connection or failure.connected_too_late:
+            self.transport.abandon(self, longer=failure.connected_too_late)
         if isinstance(failure.error, UnauthenticatedError) and self.transport.renewed() != self.shown:
             return replace(failure, action=wire.ACTION_RESUME, address=self.address)
         return failure
@@ -102,6 +109,8 @@ class Transport:
     is_closed: bool = False
     shown: Shown = field(init=False)
     _connections: dict[str, list[_Connection]] = field(default_factory=dict)
+    _late: dict[str, int] = field(default_factory=dict)
+    """By address: a step of ``_CONNECT_MS``, if it is not the first."""
     _older: list[_Connection] = field(default_factory=list)
     _closing: set[asyncio.Task[None]] = field(default_factory=set)
 
@@ -135,17 +144,21 @@ class Transport:
             connection.streams -= streams
             self._close_unused()
 
-    def abandon(self, link: Link) -> None:
-        """Calls and streams that begin get another connection than the link's; those that it carries go on.
+    def abandon(self, link: Link, *, longer: bool = False) -> None:
+        """Calls and streams that begin get another connection than the link's; those that it carries go on. ``longer``: the next
+        attempt to connect may take longer.
 
         A Service of Kubernetes leads a connection to one pod for good. While that pod ends, the proxy in front of its server goes
         on and fails each call, until it ends, too; a new connection leads to a pod that is ready. Price: a TLS handshake for each
         such failure.
         """
-        connections = self._connections.get(self._dialled(link.address), [])
+        dialled = self._dialled(link.address)
+        connections = self._connections.get(dialled, [])
         for connection in [each for each in connections if each.channel is link.channel]:
             connections.remove(connection)
             self._older.append(connection)
+            if longer:
+                self._late[dialled] = min(self._late.get(dialled, 0) + 1, len(_CONNECT_MS) - 1)
 
     def check_open(self) -> None:
         """Raises ClosedError."""
@@ -161,6 +174,8 @@ class Transport:
         said = handshake.by_key(metadata)
         server = str(said.get(handshake.SERVER, ""))
         dialled = self._dialled(address)
+        if metadata and dialled in self._late:
+            self._late[dialled] = min(self._late[dialled], _AFTER_SUCCESS)
         if server and dialled in self.given and (self.front or handshake.FRONT in said):
             self.front = dialled
         if heard or handshake.PROTOCOL in said:
@@ -201,10 +216,11 @@ class Transport:
         for connection in connections:
             if connection.streams < _STREAMS_A_CONNECTION:
                 return connection
+        options = [*_OPTIONS, ("grpc.min_reconnect_backoff_ms", _CONNECT_MS[self._late.get(address, 0)])]
         if self.shown.pem is None:
-            channel = aio.insecure_channel(address, options=_OPTIONS)
+            channel = aio.insecure_channel(address, options=options)
         else:
-            channel = aio.secure_channel(address, self.shown.pem.credentials(), options=_OPTIONS)
+            channel = aio.secure_channel(address, self.shown.pem.credentials(), options=options)
         connections.append(_Connection(channel))
         return connections[-1]
 
@@ -230,6 +246,8 @@ class Failure:
     """There is certainly no way to the server now: nobody listens, the name is not known, one side alone speaks TLS, …"""
     stale_connection: bool = False
     """Its connection leads to nobody: a new one to the same address may lead to another server."""
+    connected_too_late: bool = False
+    """There was no connection yet when the time for one was over."""
 
 
 def failure_of(error: wire.Error) -> Failure:
@@ -247,9 +265,11 @@ def failure_of_status(
             if said.code == wire.CODE_UNAUTHENTICATED:
                 said.message = f"{address}: {said.message}"
             return failure_of(said)
-    if status is grpc.StatusCode.UNAVAILABLE and (why := why_unreachable(details, tls=tls)) is not None:
+    unavailable = status is grpc.StatusCode.UNAVAILABLE
+    late = unavailable and connected_too_late(details)
+    if unavailable and (why := why_unreachable(details, tls=tls)) is not None:
         error = UnavailableError(f"{address}: {why.cause}", fix=why.fix)
-        return Failure(error, wire.ACTION_RETRY, unreachable=True)
+        return Failure(error, wire.ACTION_RETRY, unreachable=True, connected_too_late=late)
     what = f"{address}: {status.name} {details}".rstrip()
     if status is grpc.StatusCode.UNAUTHENTICATED:
         return Failure(UnauthenticatedError(what, fix="Use a token that the cluster knows."), wire.ACTION_GIVE_UP)
@@ -257,6 +277,6 @@ def failure_of_status(
         return Failure(PermissionDeniedError(what, fix="Use a token whose principal may do this."), wire.ACTION_GIVE_UP)
     if status in (grpc.StatusCode.UNIMPLEMENTED, grpc.StatusCode.INVALID_ARGUMENT):
         return Failure(InternalError(what, fix="Check that the server is Headgate, of this version."), wire.ACTION_GIVE_UP)
-    unavailable = UnavailableError(what, fix="Check that the cluster runs and is reachable from here.")
-    stale = status is grpc.StatusCode.UNAVAILABLE and had_connection(details)
-    return Failure(unavailable, wire.ACTION_RETRY, unknown_outcome=True, stale_connection=stale)
+    error = UnavailableError(what, fix="Check that the cluster runs and is reachable from here.")
+    stale = unavailable and had_connection(details)
+    return Failure(error, wire.ACTION_RETRY, unknown_outcome=True, stale_connection=stale, connected_too_late=late)

@@ -28,6 +28,7 @@ _SAID = {
     "Failed parsing HTTP/2": Unreachable("another kind of server answers", _PORT),
     "http1.x server": Unreachable("another kind of server answers", _PORT),
 }
+_NO_ANSWER = "tcp handshaker shutdown"
 _CLOSED = ("Socket closed", "Connection reset", "Broken pipe")
 _WANTS_TLS = Unreachable(
     "the server closes the connection, as one with TLS does",
@@ -51,6 +52,8 @@ def why_unreachable(details: str, *, tls: bool) -> Unreachable | None:
             return why
     if any(words in details for words in _CLOSED):
         return _WANTS_CERTIFICATE if tls else _WANTS_TLS
+    if _NO_ANSWER in details:
+        return Unreachable("nothing answers there", "Check the address, the network, and that no firewall is on the way.")
     said = details.removeprefix(_NO_CONNECTION).removeprefix("; last error: ")
     return Unreachable(f"no connection ({said})", "Check that the cluster runs and is reachable from here.")
 
@@ -58,3 +61,8 @@ def why_unreachable(details: str, *, tls: bool) -> Unreachable | None:
 def had_connection(details: str) -> bool:
     """Whether a call that failed so had a connection, which broke or leads to a proxy without a way to the server."""
     return not details.startswith((_NO_CONNECTION, _NO_NAME))
+
+
+def connected_too_late(details: str) -> bool:
+    """Whether the time to connect was over before the server had answered: it is slow, or nobody has its address."""
+    return details.startswith(_NO_CONNECTION) and not any(words in details for words in (*_SAID, *_CLOSED))
