@@ -16,6 +16,26 @@ MADE_ANEW = ("tls", "cluster-coordinator", "cluster-writer", "cluster-compactor"
 MOUNTED_WITHIN_S = 240.0
 """kubelet looks at mounted Secrets about once a minute."""
 _SHOWN = "import ssl, sys; print(ssl.get_server_certificate((sys.argv[1], int(sys.argv[2]))))"
+_SHOWS = """
+import sys
+import grpc
+from headgate_proto.api.v1 import ingest_pb2, ingest_pb2_grpc, tables_pb2, tables_pb2_grpc
+part, address, token = sys.argv[1:]
+shown = [("authorization", f"Bearer {token}")]
+with open("/credentials/ca.crt", "rb") as ca:
+    tls = grpc.ssl_channel_credentials(ca.read())
+with grpc.secure_channel(address, tls) as channel:
+    try:
+        if part == "coordinator":
+            tables_pb2_grpc.TableServiceStub(channel).Status(tables_pb2.StatusRequest(), metadata=shown, timeout=5)
+        else:
+            opening = ingest_pb2.AppendRequest(open=ingest_pb2.OpenChannel(table="none", channel="none"))
+            next(ingest_pb2_grpc.IngestServiceStub(channel).Append(iter([opening]), metadata=shown, timeout=5))
+        print("OK")
+    except grpc.RpcError as error:
+        print(error.code().name)
+"""
+"""A program that shows a token to one server, and prints the status code of the answer."""
 
 
 def certificates_rotated(scene: Scene) -> None:
@@ -46,11 +66,13 @@ def tokens_rotated(scene: Scene) -> None:
     more = line.replace(digest, hashlib.sha256(new.encode()).hexdigest())
     write_secret(scene, access, "access.toml", text.replace(line, f"{line}\n{more}"))
     wait_until("the new token counts everywhere", lambda: _counts(scene, new), MOUNTED_WITHIN_S, 3)
-    attempts = len(scene.notes.attempts())
+    before = _newest_attempts(scene)
     write_secret(scene, client, "token", new)
-    producers = len({attempt.producer for attempt in scene.notes.attempts()})
     wait_until(
-        "all programs have the new token", lambda: len(scene.notes.attempts()) >= attempts + producers, MOUNTED_WITHIN_S, 1
+        "all programs have the new token",
+        lambda: all(number > before[producer] for producer, number in _newest_attempts(scene).items()),
+        MOUNTED_WITHIN_S,
+        1,
     )
     write_secret(scene, access, "access.toml", re.sub(f"^{re.escape(line)}$", more, text, flags=re.MULTILINE))
     wait_until("the old token does not count any more", lambda: not _counts_anywhere(scene, old), MOUNTED_WITHIN_S, 3)
@@ -82,28 +104,24 @@ def _shown(scene: Scene) -> list[str]:
     return [scene.in_a_producer("python", "-c", _SHOWN, address, str(CLIENT_PORT)).strip() for address in _servers(scene)]
 
 
-def _status(address: str, token: str) -> str:
-    """A program that asks one coordinator for its status and prints the error, or nothing."""
-    return f"""
-import headgate
-try:
-    tls = headgate.Tls(ca="/credentials/ca.crt")
-    with headgate.connect("{address}:{CLIENT_PORT}", token="{token}", tls=tls, timeout=5) as hg:
-        hg.status()
-except headgate.HeadgateError as error:
-    print(type(error).__name__)
-"""
-
-
 def _answers(scene: Scene, token: str) -> list[str]:
-    domain = f"{scene.release.name}-{Part.COORDINATOR.value}.{scene.kubectl.namespace}.svc"  # as certificates have it
-    names = [f"{pod['metadata']['name']}.{domain}" for pod in scene.release.pods(Part.COORDINATOR)]
-    return [scene.in_a_producer("python", "-c", _status(name, token)).strip() for name in names]
+    """The status code that each server has for the token."""
+    codes = []
+    for part in (Part.COORDINATOR, Part.WRITER):
+        domain = f"{scene.release.name}-{part.value}.{scene.kubectl.namespace}.svc"  # as certificates have it
+        for pod in scene.release.pods(part):
+            address = f"{pod['metadata']['name']}.{domain}:{CLIENT_PORT}"
+            codes.append(scene.in_a_producer("python", "-c", _SHOWS, part.value, address, token).strip())
+    return codes
 
 
 def _counts(scene: Scene, token: str) -> bool:
-    return not any(_answers(scene, token))
+    return not {"UNAUTHENTICATED", "UNAVAILABLE", "DEADLINE_EXCEEDED"} & {*_answers(scene, token)}
 
 
 def _counts_anywhere(scene: Scene, token: str) -> bool:
-    return any(answer != "UnauthenticatedError" for answer in _answers(scene, token))
+    return {*_answers(scene, token)} != {"UNAUTHENTICATED"}
+
+
+def _newest_attempts(scene: Scene) -> dict[str, int]:
+    return {attempt.producer: attempt.number for attempt in scene.notes.attempts()}
