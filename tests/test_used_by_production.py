@@ -20,7 +20,6 @@ CALLED_FROM_OUTSIDE = {
     "format_commands": "click",
     "getDefaultReadLimit": "Spark's data sources",
     "get_command": "click",
-    "get_state": "grpc.aio",
     "initialOffset": "Spark's data sources",
     "intercept_service": "grpc.aio",
     "invoke": "click",

@@ -43,6 +43,23 @@ async def test_the_sdk_reaches_a_server_that_came_back_at_another_address() -> N
         await transport.close()
 
 
+async def test_a_connection_that_was_lost_is_made_anew_to_where_the_name_is_by_then() -> None:
+    """gRPC would first connect to the address of before, where a machine that is gone answers nothing, not even a refusal."""
+    async with moving_name(HERE) as name:
+        transport = Transport(Shown)
+        async with server() as port:
+            with transport.link(name.target(port)) as first:
+                await answered(first.channel)
+            with transport.link(name.target(port)) as second:
+                assert second.channel is first.channel
+        while first.channel.get_state() is grpc.ChannelConnectivity.READY:
+            await first.channel.wait_for_state_change(grpc.ChannelConnectivity.READY)
+        with transport.link(name.target(port)) as third:
+            assert third.channel is not first.channel
+        await transport.close()
+        assert first.channel.get_state() is grpc.ChannelConnectivity.SHUTDOWN
+
+
 @pytest.mark.slow
 async def test_a_service_reaches_a_server_that_came_back_at_another_address() -> None:
     async with server() as port, moving_name(NOWHERE) as name:

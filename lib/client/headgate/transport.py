@@ -51,20 +51,27 @@ _OPTIONS = [
     ("grpc.use_local_subchannel_pool", 1),
 ]
 
-_CONNECT_MS: Final = (400, 600, 900, 1_350, 2_000, 3_000, 5_000)
-"""How long an attempt to connect may take, the handshake of TLS included; each that took longer gives the next more. It begins
+_CONNECT_MS: Final = (400, 900, 2_000, 5_000)
+"""How long an attempt to connect may take, the handshake of TLS included: the next step after two that took longer. It begins
 with little, as a Service of Kubernetes goes on to send connections to a lost machine for some 40 s."""
-_AFTER_SUCCESS: Final = 2
-"""So many steps stay: an address that is slow from here is slow the next time, too."""
+_ATTEMPTS: Final = 2
+_AFTER_SUCCESS: Final = 1
+"""The step that stays: an address that is slow from here is slow the next time, too."""
 
 
 @dataclass(slots=True)
 class _Connection:
-    """``links``: those that use it now. ``streams``: how many of them count against the bound."""
+    """``links``: those that use it now. ``streams``: how many of them count against the bound. ``used``: a link has ended."""
 
     channel: aio.Channel
     links: int = 0
     streams: int = 0
+    used: bool = False
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it has been closed, or broke."""
+        return self.used and self.channel.get_state() is grpc.ChannelConnectivity.IDLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +91,12 @@ class Link:
     def judged(self, failure: "Failure") -> "Failure":
         """The call's failure; one to be tried again at this server if what it showed is not known any more, and was renewed.
 
-        A connection that leads to nobody takes no further calls.
+        A connection that leads to nobody takes no further calls. One that broke is gRPC's to make again.
         """
-        if failure.stale_connection or failure.connected_too_late:
-            self.transport.abandon(self, longer=failure.connected_too_late)
+        if failure.lost_server and self.channel.get_state() is grpc.ChannelConnectivity.READY:
+            self.transport.abandon(self)
+        if failure.connected_too_late:
+            self.transport.note_late(self)
         if isinstance(failure.error, UnauthenticatedError) and self.transport.renewed() != self.shown:
             return replace(failure, action=wire.ACTION_RESUME, address=self.address)
         return failure
@@ -110,7 +119,7 @@ class Transport:
     shown: Shown = field(init=False)
     _connections: dict[str, list[_Connection]] = field(default_factory=dict)
     _late: dict[str, int] = field(default_factory=dict)
-    """By address: a step of ``_CONNECT_MS``, if it is not the first."""
+    """By address: how many attempts to connect took too long."""
     _older: list[_Connection] = field(default_factory=list)
     _closing: set[asyncio.Task[None]] = field(default_factory=set)
 
@@ -142,23 +151,31 @@ class Transport:
         finally:
             connection.links -= 1
             connection.streams -= streams
+            connection.used = True
             self._close_unused()
 
-    def abandon(self, link: Link, *, longer: bool = False) -> None:
-        """Calls and streams that begin get another connection than the link's; those that it carries go on. ``longer``: the next
-        attempt to connect may take longer.
+    def abandon(self, link: Link) -> None:
+        """Calls and streams that begin get another connection than the link's; those that it carries go on.
 
         A Service of Kubernetes leads a connection to one pod for good. While that pod ends, the proxy in front of its server goes
         on and fails each call, until it ends, too; a new connection leads to a pod that is ready. Price: a TLS handshake for each
         such failure.
         """
-        dialled = self._dialled(link.address)
-        connections = self._connections.get(dialled, [])
+        connections = self._connections.get(self._dialled(link.address), [])
         for connection in [each for each in connections if each.channel is link.channel]:
             connections.remove(connection)
             self._older.append(connection)
-            if longer:
-                self._late[dialled] = min(self._late.get(dialled, 0) + 1, len(_CONNECT_MS) - 1)
+
+    def note_late(self, link: Link) -> None:
+        """An attempt to connect took too long. gRPC makes the next one to the address that it knows already: a lookup of the name
+        may have to wait for a DNS server that was lost, too. A connection with more time is another one.
+        """
+        dialled = self._dialled(link.address)
+        if all(each.channel is not link.channel for each in self._connections.get(dialled, [])):
+            return
+        self._late[dialled] = min(self._late.get(dialled, 0) + 1, _ATTEMPTS * len(_CONNECT_MS) - 1)
+        if not self._late[dialled] % _ATTEMPTS:
+            self.abandon(link)
 
     def check_open(self) -> None:
         """Raises ClosedError."""
@@ -175,7 +192,7 @@ class Transport:
         server = str(said.get(handshake.SERVER, ""))
         dialled = self._dialled(address)
         if metadata and dialled in self._late:
-            self._late[dialled] = min(self._late[dialled], _AFTER_SUCCESS)
+            self._late[dialled] = min(self._late[dialled] // _ATTEMPTS, _AFTER_SUCCESS) * _ATTEMPTS
         if server and dialled in self.given and (self.front or handshake.FRONT in said):
             self.front = dialled
         if heard or handshake.PROTOCOL in said:
@@ -213,10 +230,14 @@ class Transport:
 
     def _with_room(self, address: str) -> _Connection:
         connections = self._connections.setdefault(address, [])
+        if address not in self.given:  # a server's own, as of a pod: once it is back, its name may have another address
+            for lost in [each for each in connections if each.is_lost]:
+                connections.remove(lost)
+                self._older.append(lost)
         for connection in connections:
             if connection.streams < _STREAMS_A_CONNECTION:
                 return connection
-        options = [*_OPTIONS, ("grpc.min_reconnect_backoff_ms", _CONNECT_MS[self._late.get(address, 0)])]
+        options = [*_OPTIONS, ("grpc.min_reconnect_backoff_ms", _CONNECT_MS[self._late.get(address, 0) // _ATTEMPTS])]
         if self.shown.pem is None:
             channel = aio.insecure_channel(address, options=options)
         else:
@@ -244,8 +265,8 @@ class Failure:
     unknown_outcome: bool = False
     unreachable: bool = False
     """There is certainly no way to the server now: nobody listens, the name is not known, one side alone speaks TLS, …"""
-    stale_connection: bool = False
-    """Its connection leads to nobody: a new one to the same address may lead to another server."""
+    lost_server: bool = False
+    """It had a connection, which broke or leads to nobody: a new one to the same address may lead to another server."""
     connected_too_late: bool = False
     """There was no connection yet when the time for one was over."""
 
@@ -278,5 +299,5 @@ def failure_of_status(
     if status in (grpc.StatusCode.UNIMPLEMENTED, grpc.StatusCode.INVALID_ARGUMENT):
         return Failure(InternalError(what, fix="Check that the server is Headgate, of this version."), wire.ACTION_GIVE_UP)
     error = UnavailableError(what, fix="Check that the cluster runs and is reachable from here.")
-    stale = unavailable and had_connection(details)
-    return Failure(error, wire.ACTION_RETRY, unknown_outcome=True, stale_connection=stale, connected_too_late=late)
+    lost = unavailable and had_connection(details)
+    return Failure(error, wire.ACTION_RETRY, unknown_outcome=True, lost_server=lost, connected_too_late=late)
