@@ -8,7 +8,8 @@ import pytest
 
 from headgate import aio
 from headgate.credentials import Shown
-from headgate.transport import _CONNECT_MS, Failure, Transport, failure_of_status
+from headgate.failures import Failure, failure_of_status
+from headgate.transport import _CONNECT_MS, Transport
 from support.cutting_proxy import cutting_proxy
 from support.scripted_service import scripted_cluster
 

@@ -14,7 +14,7 @@ import pytest
 import headgate
 from headgate import aio
 from headgate.coordinators import CallFailedError
-from headgate.transport import Failure
+from headgate.failures import Failure
 from headgate.unreachable import why_unreachable
 from headgate_proto.api.v1 import errors_pb2 as err
 from support.certificates import self_signed

@@ -12,9 +12,10 @@ from grpc import aio
 
 from headgate.arguments import checked_texts
 from headgate.errors import InvalidArgumentError, UnavailableError, VersionError
+from headgate.failures import Failure, failure_of_status
 from headgate.first_contact import FirstContact
 from headgate.system import System
-from headgate.transport import Failure, Link, Transport, failure_of_status
+from headgate.transport import Link, Transport
 from headgate_proto.api.v1 import errors_pb2 as wire
 from headgate_proto.api.v1 import tables_pb2, tables_pb2_grpc
 

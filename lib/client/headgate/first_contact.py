@@ -3,7 +3,7 @@
 import logging
 import math
 
-from headgate.transport import Failure
+from headgate.failures import Failure
 from headgate.unreachable import NOBODY_LISTENS
 
 _log = logging.getLogger("headgate")

@@ -15,7 +15,8 @@ from google.protobuf.message import Message
 
 from headgate.coordinators import CallFailedError, ClusterConnection, answer_of, as_call_failures
 from headgate.errors import UnavailableError, UnknownOutcomeError
-from headgate.transport import Failure, Link
+from headgate.failures import Failure
+from headgate.transport import Link
 from headgate_proto.api.v1 import errors_pb2 as wire
 from headgate_proto.api.v1 import maintenance_pb2 as api
 from headgate_proto.api.v1 import maintenance_pb2_grpc as rpc

@@ -7,11 +7,12 @@ from headgate.acks import Level
 from headgate.coordinators import Backoff, CallFailedError, Coordinators
 from headgate.entries import EncodedRows
 from headgate.errors import ClosedError, HeadgateError, InternalError, UnavailableError
+from headgate.failures import Failure
 from headgate.rows import RowFormat
 from headgate.shared_channel import SharedChannel, closed_error
 from headgate.stream import Stream
 from headgate.system import System
-from headgate.transport import Failure, Transport
+from headgate.transport import Transport
 from headgate_proto.api.v1 import errors_pb2 as wire
 
 _GOODBYE_SECONDS = 1.0

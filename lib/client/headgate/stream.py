@@ -11,9 +11,10 @@ from headgate.answers import violation
 from headgate.coordinators import CallFailedError, Coordinators
 from headgate.entries import Control, Entry, Pause
 from headgate.errors import HeadgateError, UnavailableError, from_wire
+from headgate.failures import Failure, failure_of, failure_of_status
 from headgate.shared_channel import SharedChannel, closed_error
 from headgate.system import Clock
-from headgate.transport import Failure, Transport, check_version, failure_of, failure_of_status
+from headgate.transport import Transport, check_version
 from headgate_proto.api.v1 import errors_pb2 as wire
 from headgate_proto.api.v1 import ingest_pb2
 from headgate_proto.handshake import by_key
