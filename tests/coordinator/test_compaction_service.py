@@ -115,7 +115,7 @@ async def test_a_truncation_ends_plans_whose_operations_run_or_wait(tmp_path: Pa
         request = TruncateRequest(table=T, whole_table=True)
         assert (await MaintenanceServiceStub(coordinator.channel).Truncate(request)).file_groups == 2
         assert notes(open_table(f"{tmp_path}/{T}")) == {}
-        assert (await coordinator.status(T)).operations_queued == 0
+        await coordinator.until(T, operations_queued=0)
 
 
 async def test_status_shows_compactors_and_how_far_operations_are(tmp_path: Path, redis: str) -> None:

@@ -105,8 +105,10 @@ class _Storage:
 
 
 @asynccontextmanager
-async def standing() -> AsyncIterator[Scene]:
+async def standing(**held: Holder) -> AsyncIterator[Scene]:
+    """``held``: tables that another has from the beginning."""
     scene: Any = Scene()
+    scene.held.update(held)
     world = World(scene.clock, World.real().ids, "host", 1, pass_on)
     settings = CoordinatorSettings(
         store="/nowhere", redis="redis://nowhere", scan_interval=0.002, lease_ttl=TTL_S, lease_renewal=1.5
@@ -214,8 +216,11 @@ async def test_beside_a_new_redis_a_new_coordinator_stands_for_no_table_that_may
 
 
 async def test_a_redis_that_does_not_answer_is_asked_again_soon() -> None:
-    """Who holds leases takes them back before a coordinator that has just begun finds them free."""
-    async with standing() as scene:
+    """Who holds leases takes them back before a coordinator that has just begun finds them free.
+
+    Nothing else sleeps: a table that cannot be opened is tried again after such times, too.
+    """
+    async with standing(t=OTHER) as scene:
         slept: list[float] = []
         sleep = scene.clock.sleep
 
