@@ -130,6 +130,7 @@ async def test_a_damaged_slice_is_nobody_elses_trouble_and_comes_back_complete(t
             await taken(channel, set_aside)
             while name in (alarms := await status(hg)):
                 await commit(channel, number := number + 1)
+        cluster.drain("coordinator-1")  # one that is killed may leave a plan that its next owner puts in place
     found = hudi.open_table(url)
     assert name in compacted(found)
     assert found.verify().ok
