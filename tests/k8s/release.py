@@ -67,7 +67,15 @@ class Release:
         self.kubectl.run("rollout", "restart", *(f"{KINDS[part]}/{self.name}-{part.value}" for part in parts))
 
     def wait_rolled_out(self, timeout: float = 300) -> None:
-        """Until each workload has as many ready pods as it wants, all of its newest template."""
+        """Until each workload has as many ready pods as it wants, all of its newest template.
+
+        kubectl watches for that without load on the machine that is measured. It does not wait for pods that a smaller workload
+        lets go: the look behind it does.
+        """
+        for part, kind in KINDS.items():
+            self.kubectl.run(
+                "rollout", "status", f"{kind}/{self.name}-{part.value}", f"--timeout={timeout:.0f}s", timeout=timeout + 10
+            )
         wait_until("all workloads are rolled out", lambda: all(is_rolled_out(self.workload(part)) for part in Part), timeout)
 
     def _run(self, *args: str, stdin: str = "") -> str:
