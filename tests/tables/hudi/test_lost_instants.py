@@ -9,6 +9,7 @@ from headgate_tables import hudi
 from headgate_tables.commitlog import commit_log
 from headgate_tables.errors import MissingFileError
 from headgate_tables.hudi import RepairResult
+from headgate_tables.hudi.lost_instants import lacks_instants
 from headgate_tables.hudi.timeline.active import read_timeline
 from support.other_program import other_program
 from support.served import SMALL, Served
@@ -85,6 +86,20 @@ def test_the_next_owner_puts_it_back_before_it_does_anything(tmp_path: Path, mon
     successor.own()
     assert notes(successor) == shown
     assert successor.verify().ok
+
+
+@pytest.mark.parametrize("number", [0, 3])
+def test_an_owner_finds_what_is_gone_also_from_a_listing_that_is_older_than_some_commits(number: int, tmp_path: Path) -> None:
+    table = written(tmp_path)
+    log = table._opened.log
+    assert log is not None
+    before = [f"{TIMELINE}/{path.name}" for at in range(3) for path in files_of(table, at)]
+    for listed in ([], before[:1], before):
+        assert not lacks_instants(log, listed)
+    files_of(table, number)[-1].unlink()
+    left = [path for path in before if (tmp_path / "table" / path).exists()]
+    for listed in ([], left[:1], left):
+        assert lacks_instants(log, listed)
 
 
 def test_what_no_slot_says_any_more_is_named_and_nothing_is_archived_or_compacted_over_it(

@@ -37,14 +37,17 @@ THERE = hudi.OwnerProcess("cluster", "otherhost", 2, "localhost:7171")
 
 
 class Noting(FailingStore):
-    """Notes the folders that are listed."""
+    """Notes the folders that are listed, and which of them whole."""
 
     def __init__(self, root: Path) -> None:
         super().__init__(root, SystemIds())
         self.listed: list[str] = []
+        self.whole: list[str] = []
 
     def list_folder(self, folder: str, *, after: str | None = None, sizes: bool = False) -> FolderListing:
         self.listed.append(folder)
+        if after is None:
+            self.whole.append(folder)
         return super().list_folder(folder, after=after, sizes=sizes)
 
 
@@ -147,6 +150,18 @@ def test_ro6_a_handle_that_only_commits_lists_no_data_folder(store: Noting) -> N
     assert [folder for folder in store.listed if not folder.startswith(".hoodie")] == []
     assert {(row["id"], row["note"]) for row in by_hudi_rs(table.url)} == {("a", "a2"), ("b", "b2"), ("c", "c2")}
     assert hudi.open_table(table.url).verify().ok
+
+
+def test_a_successor_lists_the_timeline_whole_once(store: Noting) -> None:
+    """Rows wait for it, and a timeline that keeps many commits takes an object store many requests."""
+    table = opened(store)
+    for number in range(6):
+        checkpoint_of(store, table, ("a", number, f"a{number}")).commit()
+    store.whole.clear()
+    successor = opened(store, THERE)
+    successor.own()
+    assert store.whole.count(TIMELINE_FOLDER) == 1
+    assert notes(hudi.open_table(table.url)) == {"a": "a5"}
 
 
 # --- checkpoints ---

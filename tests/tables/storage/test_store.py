@@ -102,6 +102,14 @@ def test_a_folder_lists_only_what_follows_a_name(store: Store) -> None:
     assert listed(store, "", "slot") == ([], [])
 
 
+def test_a_folder_lists_the_sizes_of_what_follows_a_name_if_asked_for(store: Store) -> None:
+    for name in ["1", "2", "3", "3a/f"]:
+        create(store, f"slot/{name}", name[0].encode() * int(name[0]))
+    assert store.list_folder("slot", sizes=True).sizes == {"1": 1, "2": 2, "3": 3}
+    assert store.list_folder("slot", after="1", sizes=True).sizes == {"2": 2, "3": 3}
+    assert store.list_folder("slot", after="1").sizes == {}
+
+
 @pytest.mark.parametrize("name", LITERAL_NAMES)
 def test_a_name_is_taken_literally(store: Store, name: str) -> None:
     if store.url.startswith("az:") and "\\" in name:

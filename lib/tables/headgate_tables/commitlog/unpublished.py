@@ -1,7 +1,7 @@
 """Slots that were won and whose files are not in place yet: published in order, also those of other owners (rules P1, T6, W2)."""
 
 import contextlib
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 
@@ -46,12 +46,17 @@ class Unpublished:
         """
         if self._store.stages or len(slots) < FEW:
             return {}
-        counts = Counter(path.rpartition("/")[0] for slot in slots for path, _ in slot.publish)
+        names: defaultdict[str, list[str]] = defaultdict(list)
+        for slot in slots:
+            for path, _ in slot.publish:
+                folder, _, name = path.rpartition("/")
+                names[folder].append(name)
         return {
             f"{folder}/{name}": size
-            for folder, count in counts.items()
-            if count >= FEW
-            for name, size in self._store.list_folder(folder, sizes=True).sizes.items()
+            for folder, wanted in names.items()
+            if len(wanted) >= FEW
+            # From just before the first one on: the timeline of a table that keeps its commits for long has many older ones.
+            for name, size in self._store.list_folder(folder, after=min(wanted)[:-1], sizes=True).sizes.items()
         }
 
     def publish_own(self, slot: Slot, there: Mapping[str, int] = MappingProxyType({})) -> None:

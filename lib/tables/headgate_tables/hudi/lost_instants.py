@@ -94,6 +94,19 @@ class LostInstants:
         return {time: lost[time] for time in lost if time in state.commits and time not in archived}
 
 
+def lacks_instants(log: CommitLog, before: Collection[str]) -> bool:
+    """Whether completed instants are missing from the timeline, for the owner right after its fence.
+
+    ``before``: paths of what was listed before it. Those are not listed again, only what came later: a long timeline takes
+    an object store many requests, and rows wait meanwhile.
+    """
+    timeline = Timeline()
+    timeline.add(filter(None, (parse_instant(path.rpartition("/")[2]) for path in before)))
+    if gone := absent(log.state, (), timeline):
+        timeline.add(list_instants(log.store, after=min(gone)))  # names begin with the instant
+    return bool(absent(log.state, (), timeline))
+
+
 def put_back(log: CommitLog) -> None:
     """Creates the timeline files that slots decided and that are missing. What no slot holds any more stays lost.
 

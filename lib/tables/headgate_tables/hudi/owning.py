@@ -18,7 +18,7 @@ from headgate_tables.hudi.keys.partition_path import is_partition_path
 from headgate_tables.hudi.log.parquet_rows import ParquetLayout
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.lost_files import LostFiles
-from headgate_tables.hudi.lost_instants import absent, put_back
+from headgate_tables.hudi.lost_instants import lacks_instants, put_back
 from headgate_tables.hudi.opened import Opened
 from headgate_tables.hudi.partition_file import partition_file
 from headgate_tables.hudi.properties import PROPERTIES_PATH
@@ -33,7 +33,7 @@ from headgate_tables.hudi.services.rescaling import UnownedTable
 from headgate_tables.hudi.services.table_context import TableContext
 from headgate_tables.hudi.services.table_services import TableServices
 from headgate_tables.hudi.sweep import drop_revoked_stages, sweep
-from headgate_tables.hudi.timeline.active import list_instants, read_timeline
+from headgate_tables.hudi.timeline.active import list_instants
 from headgate_tables.hudi.transaction import Transaction
 from headgate_tables.hudi.versions import TableVersion
 from headgate_tables.name_lists import names_in
@@ -238,14 +238,15 @@ class TableOwner(TableReader, TableServices):
 
     def _own(self) -> tuple[CommitLog, Definition]:
         log, definition = self._opened.writable()
+        before: Collection[str] = ()
         if not log.owned and self._store.size(PROPERTIES_PATH) is not None:
-            self._guard.check(log.state, owner=False)
+            before = self._guard.check(log.state, owner=False)
         if log.own():
             self._groups = None
             self._took_over = True
             self._snapshots.stop_keeping()
             self._maintainer.took_over(read_left_figures(self._store, log.state.n))
-            if absent(log.state, (), read_timeline(self._store)):
+            if lacks_instants(log, before):
                 put_back(log)
         if self._opened.refresh():
             self._groups = self._parquet = None

@@ -7,7 +7,7 @@ import contextlib
 import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import ClassVar
 
 import pyarrow as pa
@@ -100,7 +100,7 @@ class LocalStore:
                     newer = [name for name in os.listdir(opened) if name > after and not name.startswith(TEMP_PREFIX)]
                     for name in newer:
                         (folders if os.path.isdir(f"{full}/{name}") else files).append(name)
-                    return FolderListing(files, folders)
+                    return FolderListing(files, folders, {name: size_of(Path(full, name)) for name in files if sizes})
                 with os.scandir(opened) as entries:
                     for entry in entries:
                         if not entry.name.startswith(TEMP_PREFIX):

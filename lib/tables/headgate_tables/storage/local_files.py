@@ -7,6 +7,7 @@ import shutil
 from collections import deque
 from collections.abc import Collection, Iterator
 from itertools import islice
+from pathlib import Path
 
 from headgate_tables.errors import (
     CorruptFileError,
@@ -182,7 +183,7 @@ def remove_if_empty(folder: str) -> None:
             raise
 
 
-def size_of(entry: "os.DirEntry[str]") -> int:
+def size_of(entry: "os.DirEntry[str] | Path") -> int:
     """A file that was deleted since its folder was listed counts as empty, as any name does that is gone before it is read."""
     try:
         return entry.stat().st_size

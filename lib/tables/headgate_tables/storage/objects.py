@@ -67,7 +67,8 @@ class ObjectStore:
         try:
             if after is None:
                 return self._list(folder, sizes=sizes)
-            return self._pick_after(folder, after) if self._service is Service.AZURE else self._list_after(folder, after)
+            listing = self._pick_after if self._service is Service.AZURE else self._list_after
+            return listing(folder, after, sizes=sizes)
         except AnswerError as error:
             raise failure(error, self._key(folder)) from None
 
@@ -191,20 +192,19 @@ class ObjectStore:
         files = {entry["path"][cut:]: entry["size"] for entry in found["objects"] if entry["path"] != key}
         return FolderListing(list(files), [path[cut:] for path in found["common_prefixes"]], files if sizes else {})
 
-    def _pick_after(self, folder: str, after: str) -> FolderListing:
+    def _pick_after(self, folder: str, after: str, *, sizes: bool) -> FolderListing:
         """Lists all, 5000 a request. Azure's ``startFrom``, which obstore would send, is not known to every server of that kind
         (Azurite ignores it, OneLake answers with nothing).
         """
-        found = self._list(folder, sizes=False)
-        return FolderListing([name for name in found.files if name > after], [name for name in found.folders if name > after])
+        return self._list(folder, sizes=sizes).after(after)
 
-    def _list_after(self, folder: str, after: str) -> FolderListing:
+    def _list_after(self, folder: str, after: str, *, sizes: bool) -> FolderListing:
         """Lists from a name on. obstore has no delimiter here, so a further request skips each folder on the way.
 
         A `folder/` object of Hadoop's comes as a file of that name: a key's last slash is lost on this way.
         """
         base = self._key(f"{folder}/" if folder else "")
-        files: list[str] = []
+        files: dict[str, int] = {}
         folders: set[str] = set()
         start: str | None = base + after
         while start is not None:
@@ -213,12 +213,12 @@ class ObjectStore:
             for entry in entries:
                 name, below, _ = entry["path"][len(base) :].partition("/")
                 if not below:
-                    files.append(name)
+                    files[name] = entry["size"]
                 elif name not in folders:
                     folders.add(name)
                     start = f"{base}{name}/{_LAST_NAME}"
                     break
-        return FolderListing([name for name in files if name > after], [name for name in folders if name > after])
+        return FolderListing(list(files), list(folders), files if sizes else {}).after(after)
 
 
 class ObjectSpool:

@@ -40,6 +40,14 @@ class FolderListing:
     folders: list[str]
     sizes: dict[str, int] = field(default_factory=dict)
 
+    def after(self, name: str) -> FolderListing:
+        """What has a larger name."""
+        return FolderListing(
+            [each for each in self.files if each > name],
+            [each for each in self.folders if each > name],
+            {each: size for each, size in self.sizes.items() if each > name},
+        )
+
 
 class SpooledBytes(Protocol):
     """What was written to a spool; a file object for ``pyarrow.PythonFile``."""
