@@ -107,7 +107,7 @@ class Committer:
     def tidy(self) -> None:
         """Sweeps and folds what is due, for times without waiting work. What a busy store refuses is due again later."""
         with self._attempt(_TIDYING):
-            self._table.tidy()
+            self._table.tidy(beside=True)
 
     def hand_over(self) -> None:
         """Spares the next owner what it would wait for, unless the store refuses that now."""
@@ -115,17 +115,10 @@ class Committer:
             self._table.hand_over()
 
     def load_past(self) -> None:
-        """Loads the state before this ownership: open plans, and the newest commit if the store answers.
-
-        A missing file of an instant is not reported here; maintenance finds it and raises the alarm.
-        """
+        """Loads the state before this ownership: open plans, and the newest commit."""
         self._look_at_plans()
-        try:
-            commits = self._table.commits()
-        except (RetryLater, MissingFileError):
-            return
-        if commits:
-            self.last_commit = LastCommit(commits[-1].instant, parse_time(commits[-1].completion))
+        if (left := self._table.left_commit) is not None:
+            self.last_commit = LastCommit(left.instant, parse_time(left.completion))
 
     def _maintain(self) -> None:
         """Does one step of maintenance. A step that a busy store refuses, or that waits for the table's listing, is due again

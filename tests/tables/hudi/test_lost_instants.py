@@ -9,7 +9,7 @@ from headgate_tables import hudi
 from headgate_tables.commitlog import commit_log
 from headgate_tables.errors import MissingFileError
 from headgate_tables.hudi import RepairResult
-from headgate_tables.hudi.lost_instants import lacks_instants
+from headgate_tables.hudi.lost_instants import absent, timeline_after_fence
 from headgate_tables.hudi.timeline.active import read_timeline
 from support.other_program import other_program
 from support.served import SMALL, Served
@@ -95,11 +95,13 @@ def test_an_owner_finds_what_is_gone_also_from_a_listing_that_is_older_than_some
     assert log is not None
     before = [f"{TIMELINE}/{path.name}" for at in range(3) for path in files_of(table, at)]
     for listed in ([], before[:1], before):
-        assert not lacks_instants(log, listed)
-    files_of(table, number)[-1].unlink()
+        assert timeline_after_fence(log, listed) == read_timeline(log.store)
+    lost = files_of(table, number)[-1]
+    lost.unlink()
     left = [path for path in before if (tmp_path / "table" / path).exists()]
     for listed in ([], left[:1], left):
-        assert lacks_instants(log, listed)
+        gone = absent(log.state, (), timeline_after_fence(log, listed))
+        assert [lost.name.startswith(instant) for instant in gone] == [True]
 
 
 def test_what_no_slot_says_any_more_is_named_and_nothing_is_archived_or_compacted_over_it(

@@ -156,10 +156,12 @@ def test_a_successor_lists_the_timeline_whole_once(store: Noting) -> None:
     """Rows wait for it, and a timeline that keeps many commits takes an object store many requests."""
     table = opened(store)
     for number in range(6):
-        checkpoint_of(store, table, ("a", number, f"a{number}")).commit()
+        last = checkpoint_of(store, table, ("a", number, f"a{number}")).commit()
     store.whole.clear()
     successor = opened(store, THERE)
     successor.own()
+    assert successor.left_commit is not None
+    assert successor.left_commit.instant == last.instant
     assert store.whole.count(TIMELINE_FOLDER) == 1
     assert notes(hudi.open_table(table.url)) == {"a": "a5"}
 

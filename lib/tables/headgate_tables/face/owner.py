@@ -15,6 +15,7 @@ from headgate_tables.face.results import (
     AdoptResult,
     ArchiveResult,
     CleanResult,
+    CommitInfo,
     CommitResult,
     CompactResult,
     DeleteResult,
@@ -107,8 +108,15 @@ class Ownership(Protocol):
     def win_offsets(self, channels: Channels, forget: Sequence[str] = ()) -> None:
         """Makes channel records durable without rows (rules RO5, CH4); ``forget``: names of records to remove."""
 
-    def tidy(self) -> None:
-        """Sweeps what dead instants left and folds the log, each if it is due. To be called between checkpoints."""
+    @property
+    def left_commit(self) -> CommitInfo | None:
+        """The newest completed write that the owners before left; None when there was none."""
+
+    def tidy(self, *, beside: bool = False) -> None:
+        """Sweeps what dead instants left and folds the log, each if it is due. To be called between checkpoints.
+
+        ``beside``: what has to be listed on an object store is listed on another thread; a later call ends the work.
+        """
 
     def hand_over(self) -> None:
         """To be called before another process is to own the table: spares its owner what a new owner waits for, slots that are

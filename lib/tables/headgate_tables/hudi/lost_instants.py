@@ -94,17 +94,24 @@ class LostInstants:
         return {time: lost[time] for time in lost if time in state.commits and time not in archived}
 
 
-def lacks_instants(log: CommitLog, before: Collection[str]) -> bool:
-    """Whether completed instants are missing from the timeline, for the owner right after its fence.
+def timeline_after_fence(log: CommitLog, before: Collection[str]) -> Timeline:
+    """The timeline for the owner right after its fence. ``before``: paths of what was listed before it.
 
-    ``before``: paths of what was listed before it. Those are not listed again, only what came later: a long timeline takes
-    an object store many requests, and rows wait meanwhile.
+    That is not listed again, only what came later: a long timeline takes an object store many requests, and rows wait meanwhile.
     """
     timeline = Timeline()
     timeline.add(filter(None, (parse_instant(path.rpartition("/")[2]) for path in before)))
     if gone := absent(log.state, (), timeline):
         timeline.add(list_instants(log.store, after=min(gone)))  # names begin with the instant
-    return bool(absent(log.state, (), timeline))
+    return timeline
+
+
+def put_back_lost(log: CommitLog, before: Collection[str]) -> Timeline:
+    """Puts completed instants back that are missing right after a fence. Returns ``timeline_after_fence``."""
+    timeline = timeline_after_fence(log, before)
+    if absent(log.state, (), timeline):
+        put_back(log)
+    return timeline
 
 
 def put_back(log: CommitLog) -> None:

@@ -6,7 +6,7 @@ from headgate_tables.commitlog.commit_log import CommitLog
 from headgate_tables.commitlog.first_slot import create_log
 from headgate_tables.commitlog.records import Channels
 from headgate_tables.errors import OptionError, TransactionError
-from headgate_tables.face.results import AdoptResult, CommitResult, RepairResult, VersionChange
+from headgate_tables.face.results import AdoptResult, CommitInfo, CommitResult, RepairResult, VersionChange
 from headgate_tables.face.writing import LoadMode
 from headgate_tables.hudi.bulk_loads import BulkLoad
 from headgate_tables.hudi.change_writer import ChangeWriter
@@ -18,7 +18,7 @@ from headgate_tables.hudi.keys.partition_path import is_partition_path
 from headgate_tables.hudi.log.parquet_rows import ParquetLayout
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.lost_files import LostFiles
-from headgate_tables.hudi.lost_instants import lacks_instants, put_back
+from headgate_tables.hudi.lost_instants import put_back, put_back_lost
 from headgate_tables.hudi.opened import Opened
 from headgate_tables.hudi.partition_file import partition_file
 from headgate_tables.hudi.properties import PROPERTIES_PATH
@@ -32,8 +32,9 @@ from headgate_tables.hudi.services.planning.left_figures import read_left_figure
 from headgate_tables.hudi.services.rescaling import UnownedTable
 from headgate_tables.hudi.services.table_context import TableContext
 from headgate_tables.hudi.services.table_services import TableServices
-from headgate_tables.hudi.sweep import drop_revoked_stages, sweep
+from headgate_tables.hudi.sweeper import Sweeper
 from headgate_tables.hudi.timeline.active import list_instants
+from headgate_tables.hudi.timeline.instant import Instant
 from headgate_tables.hudi.transaction import Transaction
 from headgate_tables.hudi.versions import TableVersion
 from headgate_tables.name_lists import names_in
@@ -49,7 +50,8 @@ class TableOwner(TableReader, TableServices):
         self._guard = Guard(opened.store, metadata_table)
         self._groups: GroupIds | None = None
         self._parquet: ParquetLayout | None = None
-        self._took_over = False
+        self._sweeper = Sweeper(opened.store)
+        self._left: list[Instant] = []
         self._maintainer = Maintainer()
 
     @property
@@ -61,6 +63,11 @@ class TableOwner(TableReader, TableServices):
     def restored(self) -> str:
         """The newest restore's instant, "" before any: only when it changes do channel offsets go back (rule CH8)."""
         return self._opened.log.state.restored if self._opened.log else ""
+
+    @property
+    def left_commit(self) -> CommitInfo | None:
+        """The newest completed write that the owners before left; None when there was none, and before ``own``."""
+        return next((CommitInfo(left.time, left.completion, left.action) for left in self._left), None)
 
     def own(self) -> int:
         """Fences unless this handle owns the table, publishes what slots decided (rule T6), and returns the epoch.
@@ -152,9 +159,12 @@ class TableOwner(TableReader, TableServices):
         """Raises TableGoneError when the table's folder was moved or removed; one look at one file."""
         check_there(self._store)
 
-    def tidy(self) -> None:
-        """Sweeps what dead instants left and folds the log, each if it is due, beside open transactions. Raises as ``own``."""
-        self._tidy(self._own()[0])
+    def tidy(self, *, beside: bool = False) -> None:
+        """Sweeps what dead instants left and folds the log, each if it is due, beside open transactions. Raises as ``own``.
+
+        ``beside``: what has to be listed on an object store is listed on another thread; a later call ends the work.
+        """
+        self._tidy(self._own()[0], beside=beside)
 
     def adopt(self, *, buckets: int | None = None, roll_back: bool = False, remove_metadata_table: bool = False) -> AdoptResult:
         """Takes over a table that another program made or has written to, so that this library can write it. That program must
@@ -238,16 +248,14 @@ class TableOwner(TableReader, TableServices):
 
     def _own(self) -> tuple[CommitLog, Definition]:
         log, definition = self._opened.writable()
-        before: Collection[str] = ()
-        if not log.owned and self._store.size(PROPERTIES_PATH) is not None:
-            before = self._guard.check(log.state, owner=False)
+        known = log.owned or self._store.size(PROPERTIES_PATH) is None
+        before = () if known else self._guard.check(log.state, owner=False)
         if log.own():
             self._groups = None
-            self._took_over = True
+            self._sweeper.took_over()
             self._snapshots.stop_keeping()
             self._maintainer.took_over(read_left_figures(self._store, log.state.n))
-            if lacks_instants(log, before):
-                put_back(log)
+            self._left = put_back_lost(log, before).writes()[-1:]
         if self._opened.refresh():
             self._groups = self._parquet = None
             self._maintainer.forget()
@@ -267,16 +275,11 @@ class TableOwner(TableReader, TableServices):
     def _restored(self) -> None:
         self._groups = None
 
-    def _tidy(self, log: CommitLog) -> None:
+    def _tidy(self, log: CommitLog, *, beside: bool = False) -> None:
         """Called before a transaction, not after one: an error here must not look like a commit that failed."""
         retire_after_ms = round(self.settings.retire_after * 1000)
-        if self._took_over:
-            self._took_over = False
-            sweep(self._store, log, forget_after_ms=retire_after_ms, takeover=True)
-            drop_revoked_stages(self._store, log)
-        if log.fold_is_due() or log.dead_names.sweep_is_due:
-            sweep(self._store, log, forget_after_ms=retire_after_ms)
-        if log.fold_is_due():
+        swept = self._sweeper.sweep(log, forget_after_ms=retire_after_ms, beside=beside)
+        if swept and log.fold_is_due():
             log.fold()
             log.truncate(retire_after_ms)
 

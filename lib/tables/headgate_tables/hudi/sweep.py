@@ -3,7 +3,8 @@
 On a local disk that is staged bytes and pending timeline files; on an object store also data files under their final names.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from headgate_tables.commitlog.commit_log import CommitLog
 from headgate_tables.commitlog.publish import REVOKED
@@ -17,27 +18,81 @@ Leftover = tuple[str, str]
 """A dead instant, and the path of a file that it left."""
 
 
-def sweep(store: Store, log: CommitLog, *, forget_after_ms: int, takeover: bool = False) -> None:
-    """Deletes the files of dead instants, and those that slots gave up by name. A takeover searches for files of all dead
-    instants, else only of those that died less than ``forget_after_ms`` ago: a paused process may still create them (rule W3).
+@dataclass(frozen=True, slots=True)
+class Search:
+    """For files of ``dead`` instants, by instant with the names that slots gave up, and of instants that are ``gone`` for longer.
+    ``epoch``: of the owner.
     """
+
+    dead: Mapping[str, Sequence[str]]
+    gone: Collection[str]
+    epoch: int
+
+    @classmethod
+    def due(cls, log: CommitLog, *, takeover: bool) -> "Search":
+        """A takeover searches for files of all dead instants, else only of those that died lately: a paused process may still
+        create them (rule W3).
+        """
+        gone = tuple(log.state.gone) if takeover else ()
+        return cls({instant: tuple(names) for instant, names in log.dead_names.by_instant.items()}, gone, log.state.epoch)
+
+    def run(self, store: Store) -> "Leftovers":
+        """Reads alone, for any thread: on an object store it lists all data folders when a dead instant was announced.
+
+        Files that do not belong to a dead instant stay, whichever program made them (rule D4).
+        """
+        wanted = {*self.dead, *self.gone}
+        if not wanted:
+            return Leftovers(self, [], [])
+        pending = [instant for instant in list_instants(store, after=min(wanted)) if instant.time in wanted]
+        announced = {instant.time for instant in pending}
+        stages = [*_revoked(store), str(self.epoch)] if store.stages else []
+        data = [(time, path) for path, time in _staged_files(store, stages) if time in wanted]
+        if announced and not store.stages:
+            data += [(time, path) for path, time in list_data_files(store) if time in announced]
+        return Leftovers(self, data, pending)
+
+
+@dataclass(frozen=True, slots=True)
+class Leftovers:
+    """What a search found: data files, and dead instants that the timeline shows."""
+
+    search: Search
+    data: Sequence[Leftover]
+    pending: Sequence[Instant]
+
+    def delete(self, store: Store, log: CommitLog, *, forget_after_ms: int) -> None:
+        """A slot names the files, then they are deleted. An instant that died ``forget_after_ms`` ago, and of which nothing was
+        found, is forgotten.
+        """
+        dead = self.search.dead
+        if not dead and not self.search.gone:
+            return
+        steps = self._steps(store, log)
+        fresh: dict[str, list[str]] = {}
+        for instant, path in (leftover for step in steps for leftover in step):
+            if path not in dead.get(instant, ()):
+                fresh.setdefault(instant, []).append(path)
+        found = {instant for step in steps for instant, _ in step}
+        unfound = [instant for instant in log.state.dead if instant in dead and instant not in found]
+        forgotten = [instant for instant in unfound if log.age_ms(instant) >= forget_after_ms]
+        if fresh or forgotten:
+            log.win_dead(fresh, forgotten)
+        log.dead_names.note_searched(dead)
+        for step in steps:
+            store.delete([path for _, path in step])
+
+    def _steps(self, store: Store, log: CommitLog) -> list[list[Leftover]]:
+        """In the order of their deletion: while data may exist, the timeline shows that it must be searched for (rule T7)."""
+        inflight = [(instant.time, instant.path) for instant in self.pending if instant.state is State.INFLIGHT]
+        requested = [each for each in self.pending if each.state is State.REQUESTED and not _hides_data(store, log, each)]
+        return [[*self.data], inflight, [(instant.time, instant.path) for instant in requested]]
+
+
+def delete_named(store: Store, log: CommitLog) -> None:
+    """Deletes the files that slots gave up by name."""
     log.dead_names.delete_given_up()
     store.delete(_late_outputs(log))
-    dead, gone = log.dead_names.by_instant, log.state.gone if takeover else {}
-    if not dead and not gone:
-        return
-    steps = _leftovers(store, log, {*dead, *gone})
-    fresh: dict[str, list[str]] = {}
-    for instant, path in (leftover for step in steps for leftover in step):
-        if path not in dead.get(instant, ()):
-            fresh.setdefault(instant, []).append(path)
-    found = {instant for step in steps for instant, _ in step}
-    forgotten = [i for i in log.state.dead if i not in found and log.age_ms(i) >= forget_after_ms]
-    if fresh or forgotten:
-        log.win_dead(fresh, forgotten)
-    log.dead_names.note_searched(dead)
-    for step in steps:
-        store.delete([path for _, path in step])
 
 
 def drop_revoked_stages(store: Store, log: CommitLog) -> None:
@@ -66,22 +121,6 @@ def _late_outputs(log: CommitLog) -> list[str]:
     """
     named = [*log.state.dead.values(), *log.state.refused.values()]
     return [name for names in named for name in names or () if not name.startswith(".hoodie/")]
-
-
-def _leftovers(store: Store, log: CommitLog, dead: Collection[str]) -> list[list[Leftover]]:
-    """In the order of their deletion: while data may exist, the timeline shows that it must be searched for (rule T7).
-
-    Files that do not belong to a dead instant stay, whichever program made them (rule D4).
-    """
-    pending = [instant for instant in list_instants(store, after=min(dead)) if instant.time in dead]
-    announced = {instant.time for instant in pending}
-    stages = [*_revoked(store), str(log.state.epoch)] if store.stages else []
-    data = [(time, path) for path, time in _staged_files(store, stages) if time in dead]
-    if announced and not store.stages:
-        data += [(time, path) for path, time in list_data_files(store) if time in announced]
-    inflight = [(instant.time, instant.path) for instant in pending if instant.state is State.INFLIGHT]
-    requested = [(i.time, i.path) for i in pending if i.state is State.REQUESTED and not _hides_data(store, log, i)]
-    return [data, inflight, requested]
 
 
 def _hides_data(store: Store, log: CommitLog, requested: Instant) -> bool:
