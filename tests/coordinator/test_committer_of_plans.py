@@ -14,6 +14,7 @@ from headgate_coordinator.tables.work import Maintain, RunService, Work
 from headgate_tables.errors import StoreUnavailableError
 from headgate_tables.face.operation import OperationResult
 from headgate_tables.hudi import OwnerProcess, open_table
+from headgate_tables.hudi.services.planning.left_figures import LEFT_EVERY
 from headgate_tables.storage.store import Outcome
 from support.alarms import text_of
 from support.handles import open_on
@@ -230,3 +231,15 @@ def test_a_younger_checkpoint_that_is_aborted_before_it_has_an_instant_gets_none
 def test_an_instant_is_issued_at_once_while_no_plan_waits(waiting: Owner) -> None:
     waiting.do(IssueInstant(1, 2))
     assert issued(waiting)
+
+
+def test_the_successor_of_a_lost_owner_knows_what_slices_hold_at_most_without_a_listing(owner: Owner, tmp_path: Path) -> None:
+    owner.maintain_until(lambda: owner.committer.figures.counted)
+    for number in range(LEFT_EVERY + 4):
+        owner.table.upsert(rows(("a", COMMITS + number, "x")))
+        owner.committer.tidy()
+    held = owner.table.largest_slice()
+    assert held is not None
+    figures = Owner(tmp_path).committer.figures
+    assert figures.counted
+    assert held.log_files <= figures.files <= held.log_files + LEFT_EVERY

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from headgate_tables import hudi
+from headgate_tables.commitlog import commit_log
 from headgate_tables.errors import DeposedError
 from headgate_tables.face.files import WriteStatus
 from headgate_tables.face.results import SliceLogSize
 from headgate_tables.hudi.place import place
-from headgate_tables.hudi.services.planning.left_figures import at_most_after
+from headgate_tables.hudi.services.planning.left_figures import LEFT_EVERY, at_most_after, read_left_figures
 from headgate_tables.opening import open_folder
 from headgate_tables.system import System
 from headgate_tables.writing import change_sink
@@ -91,23 +92,65 @@ def test_an_owner_that_has_not_listed_the_table_leaves_what_it_got_and_added(fir
     assert third.largest_slice() == counted(third)
 
 
-def test_figures_from_before_any_later_slot_do_not_count(first: hudi.Table) -> None:
+def test_figures_count_with_the_files_of_all_commits_since(first: hudi.Table) -> None:
+    left = counted(first)
     first.hand_over()
-    write(first, "after it had handed over")
+    stored = [write_as_a_cluster(first, note) for note in ("after it had handed over", "and once more")]
+    second = hudi.open_table(first.url)
+    second.own()
+    assert second.largest_slice() == SliceLogSize(4, left.log_bytes + sum(size for names in stored for size in names.values()))
+    assert counted(second).log_files == 4
+
+
+def test_an_owner_that_is_lost_has_left_figures_now_and_then(first: hudi.Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commit_log, "FOLD_EVERY", 40)
+    known = []
+    for number in range(90):
+        write_as_a_cluster(first, str(number))
+        first.tidy(beside=True)
+        log = hudi.open_table(first.url)._opened.log
+        assert log is not None
+        known.append(read_left_figures(first._store, log.state.n + 1, log.unfolded))
+        first.compact()
+    assert None not in known[LEFT_EVERY:], "neither behind a fold"
+    assert max(figures.log_files for figures in known if figures is not None) < LEFT_EVERY + 3
+
+
+def cancel_a_plan(table: hudi.Table) -> None:
+    plan = table.plan_compaction(forced=True)
+    assert plan is not None
+    write(table, "beside the plan")
+    table.cancel_plan(plan.instant)
+
+
+def restore(table: hudi.Table) -> None:
+    saved = table.savepoint()
+    write(table, "not for long")
+    table.restore(saved)
+
+
+@pytest.mark.parametrize("fill", [cancel_a_plan, restore])
+def test_figures_from_before_something_that_may_fill_a_slice_do_not_count(
+    fill: Callable[[hudi.Table], None], first: hudi.Table
+) -> None:
+    first.hand_over()
+    fill(first)
     second = hudi.open_table(first.url)
     second.own()
     assert second.largest_slice() is None
-    assert counted(second).log_files == 3
 
 
-def test_an_owner_that_was_killed_leaves_nothing_and_old_figures_count_for_nobody_else(first: hudi.Table) -> None:
+def test_figures_from_before_the_newest_fold_do_not_count(first: hudi.Table) -> None:
     first.hand_over()
-    killed = hudi.open_table(first.url)
-    killed.own()
-    write(killed, "four")
+    write(first, "four")
+    log = first._opened.log
+    assert log is not None
+    log.fold()
+    write(first, "five")
     second = hudi.open_table(first.url)
     second.own()
     assert second.largest_slice() is None
+    assert counted(second).log_files == 4
 
 
 @pytest.mark.parametrize("content", [b"", b"[1, 2", b"{}", b'["1", 2, 3]', b"[1, 2]", b"\xff\xfe"])

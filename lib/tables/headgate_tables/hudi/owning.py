@@ -159,13 +159,6 @@ class TableOwner(TableReader, TableServices):
         """Raises TableGoneError when the table's folder was moved or removed; one look at one file."""
         check_there(self._store)
 
-    def tidy(self, *, beside: bool = False) -> None:
-        """Sweeps what dead instants left and folds the log, each if it is due, beside open transactions. Raises as ``own``.
-
-        ``beside``: what has to be listed on an object store is listed on another thread; a later call ends the work.
-        """
-        self._tidy(self._own()[0], beside=beside)
-
     def adopt(self, *, buckets: int | None = None, roll_back: bool = False, remove_metadata_table: bool = False) -> AdoptResult:
         """Takes over a table that another program made or has written to, so that this library can write it. That program must
         have stopped.
@@ -254,7 +247,7 @@ class TableOwner(TableReader, TableServices):
             self._groups = None
             self._sweeper.took_over()
             self._snapshots.stop_keeping()
-            self._maintainer.took_over(read_left_figures(self._store, log.state.n))
+            self._maintainer.took_over(read_left_figures(self._store, log.state.n, log.unfolded))
             self._left = put_back_lost(log, before).writes()[-1:]
         if self._opened.refresh():
             self._groups = self._parquet = None

@@ -36,12 +36,17 @@ class Search:
         gone = tuple(log.state.gone) if takeover else ()
         return cls({instant: tuple(names) for instant, names in log.dead_names.by_instant.items()}, gone, log.state.epoch)
 
+    @property
+    def wanted(self) -> Collection[str]:
+        """All instants that are searched for."""
+        return {*self.dead, *self.gone}
+
     def run(self, store: Store) -> "Leftovers":
         """Reads alone, for any thread: on an object store it lists all data folders when a dead instant was announced.
 
         Files that do not belong to a dead instant stay, whichever program made them (rule D4).
         """
-        wanted = {*self.dead, *self.gone}
+        wanted = self.wanted
         if not wanted:
             return Leftovers(self, [], [])
         pending = [instant for instant in list_instants(store, after=min(wanted)) if instant.time in wanted]
@@ -66,7 +71,7 @@ class Leftovers:
         found, is forgotten.
         """
         dead = self.search.dead
-        if not dead and not self.search.gone:
+        if not self.search.wanted:
             return
         steps = self._steps(store, log)
         fresh: dict[str, list[str]] = {}

@@ -30,7 +30,7 @@ class Sweeper:
                 return True
             delete_named(self._store, log)
             search = Search.due(log, takeover=self._took_over)
-            if not beside or self._store.stages:
+            if not beside or self._store.stages or not search.wanted:
                 self._end(log, search.run(self._store), forget_after_ms)
                 return True
             thread = ThreadPoolExecutor(1, thread_name_prefix="headgate-sweep")

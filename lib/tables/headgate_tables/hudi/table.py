@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from types import TracebackType
 
+from headgate_tables.commitlog.commit_log import CommitLog
 from headgate_tables.commitlog.records import GraceRecord
 from headgate_tables.errors import TransactionError
 from headgate_tables.face.results import CommitResult, DeleteResult, DropResult, ExpireResult
@@ -11,13 +12,16 @@ from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi import deleting
 from headgate_tables.hudi.owning import TableOwner
 from headgate_tables.hudi.services import dropping
-from headgate_tables.hudi.services.planning.left_figures import leave_figures
+from headgate_tables.hudi.services.planning.left_figures import LEFT_EVERY, leave_figures
 from headgate_tables.hudi.services.retention.expiring import check_ttl, choose_expired
 from headgate_tables.hudi.transaction import Transaction
 
 
 class Table(TableOwner):
     """One Hudi table. Not for use by several threads at once; several handles and processes may read while one writes."""
+
+    _left_at = 0
+    """The slot of the figures that this handle left last."""
 
     def upsert(self, data: object) -> CommitResult:
         """Inserts rows, or replaces those of the same key, in one commit; durable and visible when this returns.
@@ -117,6 +121,18 @@ class Table(TableOwner):
         """
         return dropping.drop_expired(self._store, self._opened.writable()[0], self._opened.system.clock, now_ms)
 
+    def tidy(self, *, beside: bool = False) -> None:
+        """Sweeps what dead instants left and folds the log, each if it is due, beside open transactions. Raises as ``own``.
+
+        ``beside``: what has to be listed on an object store is listed on another thread; a later call ends the work. Leaves the
+        figures of the slices now and then, so that no commit of the next owner waits for its listing if this process is lost.
+        """
+        log, _ = self._own()
+        self._tidy(log, beside=beside)
+        # Figures from before a fold say nothing: nobody reads the slots before it.
+        if beside and (self._left_at < log.state.folded or log.state.n - self._left_at >= LEFT_EVERY):
+            self._leave_figures(log)
+
     def hand_over(self) -> None:
         """Folds the log if that is due, but not on a disk, which reads slots at once and would sync their files first. Leaves the
         figures of the slices, so that no commit of the next owner waits for its listing. Does nothing for who is no owner.
@@ -126,8 +142,7 @@ class Table(TableOwner):
             return
         if not self._store.stages and log.fold_is_due(leaving=True):
             log.fold()
-        if (largest := self.largest_slice()) is not None:
-            leave_figures(self._store, log.state.n, largest)
+        self._leave_figures(log)
 
     def close(self) -> None:
         """Ends writing through the handle; open transactions lapse. Commits do not depend on this."""
@@ -139,6 +154,11 @@ class Table(TableOwner):
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
+
+    def _leave_figures(self, log: CommitLog) -> None:
+        if (largest := self.largest_slice()) is not None:
+            leave_figures(self._store, log.state.n, largest)
+            self._left_at = log.state.n
 
     def _one_call(self, work: Callable[[Transaction], None]) -> CommitResult:
         with self.transaction() as transaction:

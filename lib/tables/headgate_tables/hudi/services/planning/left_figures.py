@@ -1,20 +1,36 @@
-"""What an owner that leaves in order says of its slices, so that no commit of the next one waits for a listing of the table.
+"""What an owner says of its slices now and then, and when it leaves, so that no commit of the next one waits for a listing.
 
-Advisory: it counts only for the owner whose fence is the very next slot, and without it the table is listed first.
+Advisory: it counts for who has read all slots since, and only if these cannot have made a slice fuller than their files do.
+Without it the table is listed first.
 """
 
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from typing import Final
 
+from headgate_tables.commitlog.bodies import SlotKind
 from headgate_tables.commitlog.fields import UnfitError, json_list, number
+from headgate_tables.commitlog.slot import Slot
 from headgate_tables.face.results import SliceLogSize
 from headgate_tables.hudi.log.names import parse_log_name
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.storage.store import Store
+
+LEFT_EVERY: Final = 25
+"""Slots between figures. Fewer: more requests to the store; more: what slices hold at most is further above what they hold."""
+
+_ADDING: Final = frozenset(
+    [
+        *(SlotKind.FENCE, SlotKind.RESERVE, SlotKind.COMMIT, SlotKind.OFFSETS, SlotKind.DEAD),
+        *(SlotKind.PLAN, SlotKind.PLAN_DONE, SlotKind.CLEAN, SlotKind.ARCHIVE, SlotKind.SAVEPOINT),
+    ]
+)
+"""Kinds of slots after which no slice holds more than before and the slot's files together. Not a cancelled plan, which makes one
+slice of two, nor what brings slices back.
+"""
 
 _PATH: Final = f"{LOG_LAYOUT.folder}/slices"
 
@@ -24,13 +40,22 @@ def leave_figures(store: Store, slot: int, largest: SliceLogSize) -> None:
     store.replace(_PATH, [json.dumps([slot, largest.log_files, largest.log_bytes]).encode()])
 
 
-def read_left_figures(store: Store, fence: int) -> SliceLogSize | None:
-    """What the owner left that was there until slot ``fence``; None when it left nothing. Raises RetryLater."""
+def read_left_figures(store: Store, fence: int, slots: Sequence[Slot]) -> SliceLogSize | None:
+    """What slices hold at most at slot ``fence``, by what an owner left and by ``slots``, those after the newest fold; None when
+    that does not say it. Raises RetryLater.
+    """
     try:
         slot, files, size = map(number, json_list(json.loads(store.get(_PATH).to_pybytes())))
     except (FileNotFoundError, ValueError, UnfitError):
         return None
-    return SliceLogSize(files, size) if slot == fence - 1 else None
+    later = [each for each in slots if slot < each.n < fence]
+    if len(later) != fence - slot - 1 or any(each.kind not in _ADDING for each in later):
+        return None
+    written: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    for file in (file for each in later for file in each.files):
+        partition, _, name = file.path.rpartition("/")
+        written[partition][name] = file.size
+    return at_most_after(SliceLogSize(files, size), written)
 
 
 def at_most_after(largest: SliceLogSize, files: Mapping[str, Mapping[str, int]]) -> SliceLogSize:
