@@ -241,8 +241,8 @@ class TableOwner(TableReader, TableServices):
 
     def _own(self) -> tuple[CommitLog, Definition]:
         log, definition = self._opened.writable()
-        known = log.owned or self._store.size(PROPERTIES_PATH) is None
-        before = () if known else self._guard.check(log.state, owner=False)
+        guarded = not log.owned and self._store.size(PROPERTIES_PATH) is not None
+        before = self._guard.check(log.state, owner=False) if guarded else ()
         if log.own():
             self._groups = None
             self._sweeper.took_over()
