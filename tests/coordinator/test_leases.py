@@ -281,6 +281,29 @@ async def test_a_beat_that_began_before_a_lease_was_freed_takes_nothing_back(mak
     assert await one.holders(["t"]) == {"t": one.own}
 
 
+@pytest.mark.parametrize("leaves", [False, True])
+async def test_what_is_given_up_on_a_connection_that_breaks_is_given_up(
+    leaves: bool, make: Make, client: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody says it again, so a lease would stay until it runs out, and a coordinator that left would go on to rank first."""
+    one = make("one")
+    await one.take_lease("t")
+    await one.renew(["t"])
+    looked = Pipeline.get
+    breaks = iter((True,))
+
+    async def get(pipe: Pipeline, key: str) -> str:
+        if next(breaks, False):
+            raise ConnectionError("Connection closed by server.")
+        value: str = await looked(pipe, key)
+        return value
+
+    monkeypatch.setattr(Pipeline, "get", get)
+    await (one.leave_registry() if leaves else one.release_lease("t"))
+    left = [key.rpartition(":")[0].rpartition(":")[2] for key in await keys_of(client)]
+    assert sorted(left) == (["lease"] if leaves else ["coordinator", "freed"])
+
+
 async def test_clusters_of_one_redis_do_not_see_each_other(make: Make, redis: str) -> None:
     await make("one").take_lease("t")
     stranger = Leases(open_redis(f"redis://{redis}/0"), "another", Holder("x", "1", "x:1"), ttl_s=TTL_S)

@@ -1,5 +1,6 @@
 """Redis with TLS and an ACL user: a real server behind real TLS, and what settings say of it."""
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from headgate_runtime.lifecycle import StartError
 from headgate_runtime.settings import load_settings
 from support.certificates import Certificate, self_signed
 from support.processes import READY_S
-from support.redis_server import start_private_redis
+from support.redis_server import start_private_redis, start_redis
 from support.tls_front import tls_front
 
 PASSWORD = "correct-horse"
@@ -207,3 +208,16 @@ async def test_a_socket_is_reached_by_its_path(server: Redis, tmp_path: Path) ->
     async with open_redis(server.url) as client:
         assert await client.ping()
     assert await reached(settings(redis=server.url)) == (True, "")
+
+
+async def test_after_a_restart_of_redis_no_command_is_sent_to_a_closed_connection(tmp_path: Path) -> None:
+    server = start_redis(tmp_path / "redis.log")
+    client = open_redis(f"redis://{server.address}")
+    try:
+        await asyncio.gather(*(client.ping() for _ in range(3)))  # each keeps a connection of its own
+        server.kill()
+        server = await asyncio.to_thread(start_redis, tmp_path / "redis.log", int(server.address.rpartition(":")[2]))
+        assert await asyncio.gather(*(client.ping() for _ in range(3))) == [True] * 3
+    finally:
+        await client.aclose()
+        server.kill()

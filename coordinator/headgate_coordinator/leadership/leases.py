@@ -190,7 +190,7 @@ class Leases:
         """
         self._freed.add(table)
         self._doubted.discard(table)
-        await self._ask(lambda: self._drop(self._lease(table), note=self._freed_note(table)))
+        await self._ask_twice(lambda: self._drop(self._lease(table), note=self._freed_note(table)))
 
     async def freed(self, tables: Sequence[str]) -> Collection[str]:
         """Those of the tables whose holder freed the lease lately; none when Redis does not answer."""
@@ -206,7 +206,7 @@ class Leases:
     async def leave_registry(self) -> None:
         """Removes this coordinator from the registry for good, so that others do not wait for it to take leases."""
         self._left = True
-        await self._ask(lambda: self._drop(self._member(self.own.name)))
+        await self._ask_twice(lambda: self._drop(self._member(self.own.name)))
 
     async def _drop(self, key: str, *, note: str = "") -> bool:
         while True:  # a renewal between read and deletion must not keep the key for its whole time
@@ -246,6 +246,12 @@ class Leases:
             # (test_a_cancelled_question_ends_as_cancelled).
             raise asyncio.CancelledError
         return answer
+
+    async def _ask_twice(self, question: Callable[[], Awaitable[_T]]) -> None:
+        """For what nobody asks again later. A Redis that was restarted ends the first on a connection of before."""
+        await self._ask(question)
+        if not self.reachable:
+            await self._ask(question)
 
     def _lease(self, table: str) -> str:
         return f"{self._prefix}:lease:{table.encode().hex()}"

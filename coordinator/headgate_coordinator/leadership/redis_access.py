@@ -8,6 +8,7 @@ from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
+from redis.maint_notifications import MaintNotificationsConfig
 
 from headgate_coordinator.redis_url import has_password
 from headgate_coordinator.settings import CoordinatorSettings
@@ -29,6 +30,9 @@ def open_redis(url: str, *, password: str = "", ca: str = "", cert: str = "", ke
         given |= {"ssl_cert_reqs": "required", "ssl_check_hostname": True, "ssl_ca_certs": ca or None}
         given |= {"ssl_certfile": cert or None, "ssl_keyfile": key or None}
     given |= {"socket_timeout": ANSWER_S, "socket_connect_timeout": ANSWER_S}
+    # A pool that listens for notices of maintenance hands out connections that the server has closed, and a command sent there
+    # is lost: a freed lease would stay for its whole time.
+    given["maint_notifications_config"] = MaintNotificationsConfig(enabled=False)
     try:
         # One try: callers ask again anyway, and a retried answer would be older than it looks.
         client = Redis.from_url(url, decode_responses=True, retry=Retry(NoBackoff(), 0), **given)
