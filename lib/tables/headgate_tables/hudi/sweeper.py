@@ -1,9 +1,10 @@
 """When what dead instants left is searched for and deleted: on an object store beside commits, which do not wait (rule RO6)."""
 
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 
 from headgate_tables.commitlog.commit_log import CommitLog
 from headgate_tables.hudi.sweep import Leftovers, Search, delete_named, drop_revoked_stages
+from headgate_tables.storage import workers
 from headgate_tables.storage.store import Store
 
 
@@ -33,9 +34,7 @@ class Sweeper:
             if not beside or self._store.stages or not search.wanted:
                 self._end(log, search.run(self._store), forget_after_ms)
                 return True
-            thread = ThreadPoolExecutor(1, thread_name_prefix="headgate-sweep")
-            self._searching = thread.submit(search.run, self._store)
-            thread.shutdown(wait=False)
+            self._searching = workers.beside("headgate-sweep", lambda: search.run(self._store))
         if not self._searching.done():
             return False
         searching, self._searching = self._searching, None

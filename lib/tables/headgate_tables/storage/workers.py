@@ -1,8 +1,8 @@
-"""One function over many files at once, on the calling thread and a few more."""
+"""One function over many files at once, on the calling thread and a few more; and one beside what the caller goes on to do."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cache
 from typing import TypeVar
 
@@ -61,6 +61,14 @@ class Workers:
             # What a failed sync means must not be lost behind a full disk (hazard H14).
             raise next((error for error in met if isinstance(error, SyncFailedError)), met[0])
         return [results.pop(index) for index in range(len(items))]
+
+
+def beside(name: str, work: Callable[[], _Result]) -> Future[_Result]:
+    """Does ``work`` on a thread of its own, which is named and ends with it."""
+    thread = ThreadPoolExecutor(1, thread_name_prefix=name)
+    result = thread.submit(work)
+    thread.shutdown(wait=False)
+    return result
 
 
 @cache

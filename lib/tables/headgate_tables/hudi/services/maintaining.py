@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 
 from headgate_tables.face.operation import OperationResult, Plan
 from headgate_tables.face.results import MaintenanceResult, SliceLogSize
@@ -17,6 +17,7 @@ from headgate_tables.hudi.services.stuck import Key
 from headgate_tables.hudi.services.table_context import TableContext
 from headgate_tables.hudi.timeline.instant import NEVER
 from headgate_tables.hudi.view import FileSystemView
+from headgate_tables.storage import workers
 
 LONGEST_WAIT_MS = 60_000
 """A slice that is due waits no longer than this for others: there may be no further commits."""
@@ -177,10 +178,9 @@ class Maintainer:
         self._slices = None
         if self._listing is None:
             table.snapshots.begin_listing()
-            thread = ThreadPoolExecutor(1, thread_name_prefix="headgate-list")
-            self._uncounted = table.uncounted
-            self._listing = thread.submit(list_unlisted, table.store, table.layout.history_folder, self._uncounted)
-            thread.shutdown(wait=False)
+            self._uncounted = uncounted = table.uncounted
+            store, folder = table.store, table.layout.history_folder
+            self._listing = workers.beside("headgate-list", lambda: list_unlisted(store, folder, uncounted))
         if self._listing.done():
             listing, self._listing = self._listing, None  # the next step lists again, also after an error
             listed = listing.result()
