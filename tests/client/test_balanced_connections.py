@@ -89,6 +89,29 @@ async def test_an_address_that_does_not_answer_twice_gets_a_connection_with_more
     await transport.close()
 
 
+@pytest.mark.parametrize(("late", "after"), [(1, 0), (2, 1), (2 * len(_CONNECT_MS), 1)])
+async def test_an_address_that_answers_keeps_a_little_more_time_if_it_needed_more(
+    late: int, after: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[int] = []
+    insecure_channel = grpc.aio.insecure_channel
+
+    def noted(address: str, options: list[tuple[str, int]]) -> grpc.aio.Channel:
+        given.append(dict(options)["grpc.min_reconnect_backoff_ms"])
+        return insecure_channel(address, options=options)
+
+    monkeypatch.setattr(grpc.aio, "insecure_channel", noted)
+    transport = Transport(Shown)
+    for _ in range(late):
+        with transport.link("127.0.0.1:1") as link:
+            link.judged(failed(LATE[0]))
+    assert list(dict.fromkeys(given)) == [*_CONNECT_MS[: (late + 1) // 2]]
+    transport.answered("127.0.0.1:1", grpc.aio.Metadata(("a", "b")), heard=False)
+    with transport.link("127.0.0.1:1"):
+        assert given[-1] == _CONNECT_MS[after]
+    await transport.close()
+
+
 @pytest.mark.slow
 async def test_a_server_that_takes_long_to_answer_gets_the_time_to_do_so() -> None:
     async with scripted_cluster() as cluster, cutting_proxy(cluster.coordinator) as far:

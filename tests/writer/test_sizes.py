@@ -57,7 +57,7 @@ def test_rows_in_memory_have_their_key_their_group_and_a_bit_for_each_column_and
     assert buffered_bytes(table.append_column("c", pa.nulls(2)), keys).tolist() == [5 + 48 + 5 + 4 + 2, 7 + 48 + 7 + 4 + 2]
 
 
-@pytest.mark.parametrize("kind", _PLAIN, ids=str)
+@pytest.mark.parametrize("kind", [*_PLAIN, pa.bool_()], ids=str)
 def test_columns_whose_type_says_their_bytes_take_what_their_arrays_say(kind: pa.DataType) -> None:
     assert row_bytes(pa.table({"a": pa.nulls(3, kind)})).tolist() == [value_bytes(pa.nulls(3, kind))] * 3
 
