@@ -10,7 +10,7 @@ from headgate_tables.commitlog import commit_log
 from headgate_tables.errors import MissingFileError
 from headgate_tables.hudi import RepairResult
 from headgate_tables.hudi.lost_instants import absent, timeline_after_fence
-from headgate_tables.hudi.timeline.active import read_timeline
+from headgate_tables.hudi.timeline.active import list_instants, read_timeline
 from support.other_program import other_program
 from support.served import SMALL, Served
 from support.tables import create, notes, rows
@@ -93,12 +93,12 @@ def test_an_owner_finds_what_is_gone_also_from_a_listing_that_is_older_than_some
     table = written(tmp_path)
     log = table._opened.log
     assert log is not None
-    before = [f"{TIMELINE}/{path.name}" for at in range(3) for path in files_of(table, at)]
+    before = list_instants(log.store)[: sum(len(files_of(table, at)) for at in range(3))]
     for listed in ([], before[:1], before):
         assert timeline_after_fence(log, listed) == read_timeline(log.store)
     lost = files_of(table, number)[-1]
     lost.unlink()
-    left = [path for path in before if (tmp_path / "table" / path).exists()]
+    left = [instant for instant in before if (tmp_path / "table" / instant.path).exists()]
     for listed in ([], left[:1], left):
         gone = absent(log.state, (), timeline_after_fence(log, listed))
         assert [lost.name.startswith(instant) for instant in gone] == [True]

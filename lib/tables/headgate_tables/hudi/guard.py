@@ -1,6 +1,6 @@
 """What must hold before a commit: this library can write the table, and no other program has written to it (rule F1)."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from headgate_tables.commitlog.state import LogState
@@ -92,20 +92,26 @@ class Guard:
         self._looked_after = ""
         self._settled: str | None = None
 
-    def check(self, state: LogState, *, owner: bool = True, announcing: bool = False) -> Collection[str]:
+    def check(self, state: LogState, *, owner: bool = True, announcing: bool = False, since: str = "") -> Sequence[Instant]:
         """To be called before a fence (when we do not own the table yet) and before each commit. Checks the whole timeline at
         first, later what is newer than the oldest instant that was reserved at the last check: a handle may be idle for hours.
 
         ``announcing``: before a transaction's first file, when a folder that is unchanged since our last commit is not listed.
-        Returns the paths of the timeline's files that it has listed. Raises UnsupportedTableError, MetadataTableError,
+        ``since``: at the first check, what the owner before has checked up to this instant is not listed again.
+        Returns what it has listed of the timeline. Raises UnsupportedTableError, MetadataTableError,
         ForeignWriterError, TableGoneError.
         """
         self._check_properties(owner=owner)
         if announcing and self._settled is not None and self._store.version(TIMELINE_FOLDER) == self._settled:
             return ()
-        listed = self._check_timeline(state, self._looked_after)
-        self._looked_after = min(state.reserved, default="")
-        return {instant.path for instant in listed}
+        listed = self._check_timeline(state, self._looked_after or since)
+        self._looked_after = min(state.reserved, default=since)
+        return listed
+
+    @property
+    def checked(self) -> str:
+        """The instant before which all of the timeline is known to be ours; "" before any."""
+        return self._looked_after
 
     def fresh(self) -> "Guard":
         """A guard of the same table that has checked nothing yet."""

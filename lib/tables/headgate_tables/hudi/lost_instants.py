@@ -3,7 +3,7 @@
 Without such an instant, readers miss rows, show old ones again, or read both a base file and the logs that it contains.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from headgate_tables.commitlog.bodies import SlotKind
 from headgate_tables.commitlog.commit_log import CommitLog
@@ -16,7 +16,7 @@ from headgate_tables.hudi.guard import not_ours
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.timeline.active import Timeline, list_instants, read_timeline
 from headgate_tables.hudi.timeline.history import archived_completions
-from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER, parse_instant
+from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER, Instant, parse_instant
 from headgate_tables.storage.store import Store
 
 FIX = (
@@ -94,24 +94,28 @@ class LostInstants:
         return {time: lost[time] for time in lost if time in state.commits and time not in archived}
 
 
-def timeline_after_fence(log: CommitLog, before: Collection[str]) -> Timeline:
-    """The timeline for the owner right after its fence. ``before``: paths of what was listed before it.
+def timeline_after_fence(log: CommitLog, before: Iterable[Instant], since: str = "") -> Timeline:
+    """The timeline from instant ``since`` on, for the owner right after its fence. ``before``: what was listed before it.
 
     That is not listed again, only what came later: a long timeline takes an object store many requests, and rows wait meanwhile.
     """
     timeline = Timeline()
-    timeline.add(filter(None, (parse_instant(path.rpartition("/")[2]) for path in before)))
-    if gone := absent(log.state, (), timeline):
-        timeline.add(list_instants(log.store, after=min(gone)))  # names begin with the instant
+    timeline.add(before)
+    if gone := _gone(log, timeline, since):
+        timeline.add(list_instants(log.store, after=gone[0]))  # names begin with the instant
     return timeline
 
 
-def put_back_lost(log: CommitLog, before: Collection[str]) -> Timeline:
+def put_back_lost(log: CommitLog, before: Iterable[Instant], since: str = "") -> Timeline:
     """Puts completed instants back that are missing right after a fence. Returns ``timeline_after_fence``."""
-    timeline = timeline_after_fence(log, before)
-    if absent(log.state, (), timeline):
+    timeline = timeline_after_fence(log, before, since)
+    if _gone(log, timeline, since):
         put_back(log)
     return timeline
+
+
+def _gone(log: CommitLog, timeline: Timeline, since: str) -> list[str]:
+    return [instant for instant in absent(log.state, (), timeline) if instant >= since]
 
 
 def put_back(log: CommitLog) -> None:

@@ -15,6 +15,7 @@ from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.groups import GroupIds
 from headgate_tables.hudi.guard import Guard, MetadataTable, check_there
 from headgate_tables.hudi.keys.partition_path import is_partition_path
+from headgate_tables.hudi.left_check import read_left_check
 from headgate_tables.hudi.log.parquet_rows import ParquetLayout
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.lost_files import LostFiles
@@ -52,6 +53,8 @@ class TableOwner(TableReader, TableServices):
         self._parquet: ParquetLayout | None = None
         self._sweeper = Sweeper(opened.store)
         self._left: list[Instant] = []
+        self._left_at = 0
+        """The slot of the figures that this handle left last."""
         self._maintainer = Maintainer()
 
     @property
@@ -242,13 +245,14 @@ class TableOwner(TableReader, TableServices):
     def _own(self) -> tuple[CommitLog, Definition]:
         log, definition = self._opened.writable()
         guarded = not log.owned and self._store.size(PROPERTIES_PATH) is not None
-        before = self._guard.check(log.state, owner=False) if guarded else ()
+        since = read_left_check(self._store, log.state.n, self._opened.system.clock.now_ms()) if guarded else ""
+        before = self._guard.check(log.state, owner=False, since=since) if guarded else ()
         if log.own():
             self._groups = None
             self._sweeper.took_over()
             self._snapshots.stop_keeping()
             self._maintainer.took_over(read_left_figures(self._store, log.state.n, log.unfolded))
-            self._left = put_back_lost(log, before).writes()[-1:]
+            self._left = put_back_lost(log, before, since).writes()[-1:]
         if self._opened.refresh():
             self._groups = self._parquet = None
             self._maintainer.forget()
@@ -278,7 +282,7 @@ class TableOwner(TableReader, TableServices):
 
     def _before_commit(self, announcing: bool) -> Collection[str]:
         log = self._opened.log
-        return self._guard.check(log.state, announcing=announcing) if log is not None else ()
+        return {instant.path for instant in self._guard.check(log.state, announcing=announcing)} if log is not None else ()
 
     def _after_commit(self, transaction: Transaction, completion: str) -> None:
         """Adds the commit to the view without listing, unless it took something out."""

@@ -10,6 +10,7 @@ from headgate_tables.errors import TransactionError
 from headgate_tables.face.results import CommitResult, DeleteResult, DropResult, ExpireResult
 from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi import deleting
+from headgate_tables.hudi.left_check import leave_check
 from headgate_tables.hudi.owning import TableOwner
 from headgate_tables.hudi.services import dropping
 from headgate_tables.hudi.services.planning.left_figures import LEFT_EVERY, leave_figures
@@ -19,9 +20,6 @@ from headgate_tables.hudi.transaction import Transaction
 
 class Table(TableOwner):
     """One Hudi table. Not for use by several threads at once; several handles and processes may read while one writes."""
-
-    _left_at = 0
-    """The slot of the figures that this handle left last."""
 
     def upsert(self, data: object) -> CommitResult:
         """Inserts rows, or replaces those of the same key, in one commit; durable and visible when this returns.
@@ -135,7 +133,8 @@ class Table(TableOwner):
 
     def hand_over(self) -> None:
         """Folds the log if that is due, but not on a disk, which reads slots at once and would sync their files first. Leaves the
-        figures of the slices, so that no commit of the next owner waits for its listing. Does nothing for who is no owner.
+        figures of the slices, so that no commit of the next owner waits for its listing, and on an object store, where that takes
+        many requests, what of the timeline it need not list. Does nothing for who is no owner.
         """
         log = self._opened.log
         if log is None or not log.owned:
@@ -143,6 +142,8 @@ class Table(TableOwner):
         if not self._store.stages and log.fold_is_due(leaving=True):
             log.fold()
         self._leave_figures(log)
+        if not self._store.stages:
+            leave_check(self._store, log.state, self._guard.checked, self._opened.system.clock.now_ms())
 
     def close(self) -> None:
         """Ends writing through the handle; open transactions lapse. Commits do not depend on this."""

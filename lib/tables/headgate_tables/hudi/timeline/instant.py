@@ -52,16 +52,16 @@ def parse_instant(name: str) -> Instant | None:
     time, _, rest = name.partition(".")
     if "_" in time:
         time, _, completion = time.partition("_")
-        known = rest in ACTIONS and _is_time(time) and _is_time(completion)
+        known = rest in ACTIONS and is_time(time) and is_time(completion)
         return Instant(time, rest, State.COMPLETED, completion) if known else None
     action, _, state = rest.rpartition(".")
     if rest == "inflight":
         action = "commit"
-    if action not in ACTIONS or state not in (State.REQUESTED, State.INFLIGHT) or not _is_time(time):
+    if action not in ACTIONS or state not in (State.REQUESTED, State.INFLIGHT) or not is_time(time):
         return None
     return Instant(time, action, State(state))
 
 
-def _is_time(text: str) -> bool:
+def is_time(text: str) -> bool:
     """17 digits; 14 in old tables."""
     return len(text) in (14, 17) and text.isascii() and text.isdigit()
