@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from headgate_coordinator.core.events import CompactorsCounted
-from headgate_coordinator.core.instructions import WinOffsets
-from headgate_coordinator.tables.maintenance_looks import COUNTING_S, MaintenanceLooks
+from headgate_coordinator.core.instructions import CommitCheckpoint, WinOffsets
+from headgate_coordinator.tables.maintenance_looks import COUNTING_S, FIRST_LOOK_S, MaintenanceLooks
 from headgate_coordinator.tables.outage import Outage
 from headgate_coordinator.tables.work import Maintain, Work
 from headgate_tables.errors import StoreUnavailableError
@@ -55,7 +55,7 @@ class Scene:
 
 async def test_a_quiet_table_is_looked_at_once_and_then_at_every_tenth_interval() -> None:
     scene = Scene()
-    assert await scene.until(35) == [0, 10, 20, 30]
+    assert await scene.until(FIRST_LOOK_S + 35) == [FIRST_LOOK_S + number for number in (0, 10, 20, 30)]
 
 
 @pytest.mark.parametrize("why", ["more is due", "the store is out of order"])
@@ -64,17 +64,24 @@ async def test_a_table_with_something_to_do_is_looked_at_in_each_interval(why: s
     if why == "more is due":
         scene.committer.more_to_maintain = True
         # The step that is done asks for the next one itself, in the same interval.
-        assert len(await scene.until(5)) >= 5
+        assert len(await scene.until(FIRST_LOOK_S + 5)) >= 5
     else:
         scene.committer.outage.note_failure("slots", StoreUnavailableError("away", fix="Wait."), 1)
-        assert await scene.until(5) == [0, 1, 2, 3, 4]
+        assert await scene.until(FIRST_LOOK_S + 5) == [FIRST_LOOK_S + number for number in range(5)]
 
 
 async def test_after_other_work_the_next_interval_has_a_look() -> None:
     scene = Scene()
-    await scene.until(5)
+    await scene.until(FIRST_LOOK_S + 5)
     scene.waiting.append(WinOffsets(1, {}))
-    assert await scene.until(12) == [6]
+    began = scene.now
+    assert await scene.until(began + FIRST_LOOK_S + 5) == [began + FIRST_LOOK_S]
+
+
+async def test_a_commit_before_the_first_look_asks_for_it() -> None:
+    scene = Scene()
+    scene.waiting.append(CommitCheckpoint(1, 1, (), {}))
+    assert (await scene.until(FIRST_LOOK_S + 1))[0] == 0
 
 
 async def test_until_the_slices_are_counted_looks_are_many() -> None:

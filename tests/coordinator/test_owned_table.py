@@ -20,6 +20,7 @@ from headgate_coordinator.leadership.coordinator_state import CoordinatorState
 from headgate_coordinator.metrics import Metrics
 from headgate_coordinator.streams.messages import OrderTarget
 from headgate_coordinator.streams.writers import WriterSession
+from headgate_coordinator.tables import maintenance_looks
 from headgate_coordinator.tables.committer import LastCommit
 from headgate_coordinator.tables.outage import Outage
 from headgate_coordinator.tables.owned_table import OwnedTable
@@ -41,6 +42,8 @@ class Committer:
 
     def __init__(self, log: list[str]) -> None:
         self.log = log
+        self.tidied: list[str] = []
+        """Behind which work."""
         self.gate = threading.Event()
         self.last_commit, self.outage = LastCommit(), Outage()
         self.settings: dict[str, str] = {}
@@ -49,7 +52,8 @@ class Committer:
 
     def load_past(self) -> None: ...
 
-    def tidy(self) -> None: ...
+    def tidy(self) -> None:
+        self.tidied.append(self.log[-1])
 
     def hand_over(self) -> None:
         self.log.append("handed over")
@@ -63,6 +67,12 @@ class Committer:
     def finish_with(self, work: RunService) -> None:
         self.log.append("the end")
         work.run(None)  # type: ignore[arg-type]
+
+
+@pytest.fixture(autouse=True)
+def looks_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What comes in the first seconds is not about maintenance, which is the committer's first work here."""
+    monkeypatch.setattr(maintenance_looks, "FIRST_LOOK_S", 0.0)
 
 
 class Guard:
@@ -107,14 +117,15 @@ class Scene:
 
 
 @asynccontextmanager
-async def owned(*writers: str) -> AsyncIterator[tuple[Scene, asyncio.Task[None]]]:
-    """Serving, with the committer at its first work."""
+async def owned(*writers: str, begun: bool = True) -> AsyncIterator[tuple[Scene, asyncio.Task[None]]]:
+    """Serving; ``begun``: with the committer at its first work."""
     with ThreadPoolExecutor(2) as threads:
         scene = Scene(threads, writers)
         async with asyncio.timeout(READY_S):
             running = asyncio.ensure_future(scene.table.run())
             try:
-                await scene.until("Maintain")
+                if begun:
+                    await scene.until("Maintain")
                 yield scene, running
             finally:
                 scene.committer.gate.set()
@@ -143,6 +154,21 @@ async def test_checkpoints_go_before_what_somebody_asks_for_and_requests_are_don
         works = [entry for entry in scene.log if "?" not in entry]
         assert works == ["Maintain", "IssueInstant", *["RunService"] * 5]
         assert done == [0, 1, 2, 3, 4]
+
+
+async def test_nothing_is_tidied_while_rows_wait_for_the_first_checkpoint(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(maintenance_looks, "FIRST_LOOK_S", 1000.0)
+    async with owned(begun=False) as (scene, _):
+        scene.committer.gate.set()
+        scene.table.queue_event(events.WriterJoined("a", "a:1"))
+        scene.table.queue_event(events.InstantAsked("a", 1, 1))
+        await scene.until("IssueInstant")
+        for _ in range(50):
+            await asyncio.sleep(0.001)
+        await scene.table.call_table(lambda table: None)
+        while not scene.committer.tidied:
+            await asyncio.sleep(0.001)
+        assert scene.committer.tidied == ["RunService"]
 
 
 async def test_before_work_that_issues_times_the_clock_has_to_be_believed() -> None:

@@ -9,6 +9,10 @@ from headgate_coordinator.tables.committer import Committer
 from headgate_coordinator.tables.work import Maintain, Work, leaves_something_due
 from headgate_runtime.world import Clock
 
+FIRST_LOOK_S: Final = 2.0
+"""Seconds before the first look of an ownership, unless a checkpoint is committed before. It begins to list the table, which
+takes CPU from the first checkpoint, for which rows wait. Longer: an idle table that changed hands is compacted later.
+"""
 COUNTING_S: Final = 0.05
 """Seconds between two looks at whether the listing of a table's slices is there, after the ownership began."""
 QUIET_INTERVALS: Final = 10
@@ -42,6 +46,9 @@ class MaintenanceLooks:
     async def run(self) -> None:
         """Asks for a step at each interval: a table without new rows has slices to compact and files to delete, too."""
         passed = 0
+        self._count_compactors()
+        if self._committer.figures.counted:
+            await self._clock.sleep(FIRST_LOOK_S)
         while True:
             self._count_compactors()
             # No checkpoint commits before the slices are counted, see ``Backpressure``.
