@@ -4,12 +4,18 @@ import threading
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 from headgate_tables.errors import StoreFullError, SyncFailedError
-from headgate_tables.storage.workers import THREADS, Workers
+from headgate_tables.storage.local import LocalStore
+from headgate_tables.storage.workers import THREADS, Workers, both
+from headgate_tables.system import SystemIds
+from support.faults import InPlaceStore
 from support.processes import READY_S
+
+MEET_S = 20.0
 
 
 @pytest.mark.parametrize("caller", ["full", "not synced"])
@@ -70,3 +76,52 @@ def test_nothing_of_the_files_is_kept_when_a_helper_comes_late() -> None:
         files.clear()
         made.clear()
         assert [found for found in seen if found() is not None] == []
+
+
+@pytest.fixture
+def far(tmp_path: Path) -> InPlaceStore:
+    """As an object store."""
+    return InPlaceStore(tmp_path, SystemIds())
+
+
+def test_an_object_store_is_asked_two_things_at_once(far: InPlaceStore) -> None:
+    met = threading.Barrier(2)
+    assert both(far, lambda: (met.wait(MEET_S), "a")[1], lambda: (met.wait(MEET_S), 2)[1]) == ("a", 2)
+
+
+def test_a_disk_is_asked_one_thing_after_the_other_on_the_same_thread(tmp_path: Path) -> None:
+    first, second = both(LocalStore(str(tmp_path), SystemIds()), threading.current_thread, threading.current_thread)
+    assert first is second is threading.current_thread()
+
+
+def test_what_the_first_one_raises_is_told_when_the_other_has_ended(far: InPlaceStore) -> None:
+    raised, ended = threading.Event(), threading.Event()
+
+    def first() -> None:
+        begun.wait(MEET_S)
+        raised.set()
+        raise StoreFullError("first", fix="Make room.")
+
+    def second() -> None:
+        begun.wait(MEET_S)
+        raised.wait(MEET_S)
+        ended.set()
+        raise StoreFullError("second", fix="Make room.")
+
+    begun = threading.Barrier(2)
+    with pytest.raises(StoreFullError, match="first"):
+        both(far, first, second)
+    assert ended.is_set()
+
+
+def test_what_the_second_one_raises_is_told(far: InPlaceStore) -> None:
+    def second() -> None:
+        raise StoreFullError("second", fix="Make room.")
+
+    with pytest.raises(StoreFullError, match="second"):
+        both(far, lambda: None, second)
+
+
+def test_two_things_are_asked_also_while_all_helpers_are_busy(far: InPlaceStore) -> None:
+    with all_helpers_busy():
+        assert both(far, lambda: 1, lambda: both(far, lambda: 2, lambda: 3)) == (1, (2, 3))

@@ -28,6 +28,7 @@ from headgate_tables.errors import (
     TransactionError,
 )
 from headgate_tables.storage.store import Store
+from headgate_tables.storage.workers import both
 from headgate_tables.system import System
 
 LIVE_INSTANTS = 2
@@ -122,9 +123,7 @@ class Claim:
 
     def _fence(self, *, accepting: bool) -> bool:
         """Tries once. False: another process won the number; look again."""
-        boundary = read_boundary(self.store, self.layout)
-        self.state, self.unfolded = read_on(self.store, self.layout, self.state, self.unfolded)
-        _check_boundary(boundary, self.state)
+        self.state, self.unfolded = self._read_on()
         if self.state.dropped is not None:
             raise dropped_error(self.state.dropped)
         owner = self.state.owner
@@ -142,6 +141,19 @@ class Claim:
             return False
         self._times, self.first_instant = times, reserved[0]
         return True
+
+    def _read_on(self) -> tuple[LogState, list[Slot]]:
+        """The log as it is now. A fold is there before its boundary (rule G2), so a state that is read after the boundary is not
+        below it; no slot would ever be won below one that is (rule G4).
+        """
+        store, layout = self.store, self.layout
+        read, boundary = both(
+            store, lambda: read_on(store, layout, self.state, self.unfolded), lambda: read_boundary(store, layout)
+        )
+        if boundary > read[0].n:  # perhaps it came after the state that was read at the same time
+            read = read_state(store, layout)
+            _check_boundary(boundary, read[0])
+        return read
 
     def append(self, body: Body) -> Slot:
         """Wins the next slot in this epoch. Raises DeposedError, OutcomeUnknownError; another error has decided nothing."""
@@ -205,9 +217,7 @@ class Claim:
 
 
 def _check_boundary(boundary: int, state: LogState) -> None:
-    """``boundary``: read before the state. A fold is there before its boundary (rule G2), so the state is never behind it;
-    no slot would ever be won below one that is (rule G4).
-    """
+    """``boundary``: read before the state. Raises CorruptFileError."""
     if boundary > state.n:
         path = f"{state.layout.bounds}/{number_name(boundary)}"
         raise CorruptFileError(

@@ -11,7 +11,7 @@ from headgate_tables.commitlog.slot import Slot, decode_slot, hash_of, unfit, un
 from headgate_tables.commitlog.state import LogState
 from headgate_tables.errors import CorruptFileError
 from headgate_tables.storage.store import Store
-from headgate_tables.storage.workers import Workers
+from headgate_tables.storage.workers import Workers, both
 
 _READS_AT_ONCE = 16
 """Requests of one reader of the log that an object store has at a time. More: more memory, and the store may refuse some."""
@@ -36,7 +36,7 @@ def read_state(store: Store, layout: LogFormat, *, folds: bool = True) -> tuple[
     slot that makes no sense, UnsupportedTableError for one of a newer version.
     """
     state = _newest_fold(store, layout) if folds else _oldest_state(store, layout)
-    read = _slots_after(store, layout, state.n)
+    read = _read_after(store, layout, state.n, _names_after(store, layout, state.n))
     for slot, own_hash in read:
         state.apply(slot, own_hash)
     return state, [slot for slot, _ in read]
@@ -46,10 +46,17 @@ def read_on(store: Store, layout: LogFormat, state: LogState, unfolded: Sequence
     """As ``read_state``, for who has read up to ``state`` before, where ``unfolded`` stood after the newest fold: reads what is
     newer, and the newest slot of then again. Returns ``state`` itself when there is nothing newer. Raises as ``read_state``.
     """
-    folded = max((int(name) for name in store.list_folder(layout.folds).files if is_number(name)), default=-1)
-    if not -1 < state.n >= folded or not _is_still_there(store, layout, state):
+    if state.n < 0:
         return read_state(store, layout)
-    newer = _slots_after(store, layout, state.n)
+    (folds, is_there), names = both(
+        store,
+        lambda: both(store, lambda: store.list_folder(layout.folds).files, lambda: _is_still_there(store, layout, state)),
+        lambda: _names_after(store, layout, state.n),
+    )
+    folded = max((int(name) for name in folds if is_number(name)), default=-1)
+    if state.n < folded or not is_there:
+        return read_state(store, layout)
+    newer = _read_after(store, layout, state.n, names)
     if newer:
         state = deepcopy(state)  # a slot that makes no sense leaves the caller with what it had
         for slot, own_hash in newer:
@@ -66,9 +73,15 @@ def _is_still_there(store: Store, layout: LogFormat, state: LogState) -> bool:
         return False
 
 
-def _slots_after(store: Store, layout: LogFormat, n: int) -> list[tuple[Slot, str]]:
-    """All slots after ``n``, and the hashes of their bytes; of an object store many at once: a takeover waits for each answer."""
-    names = store.list_folder(layout.slots, after=number_name(n) if n >= 0 else None).files
+def _names_after(store: Store, layout: LogFormat, n: int) -> Sequence[str]:
+    return store.list_folder(layout.slots, after=number_name(n) if n >= 0 else None).files
+
+
+def _read_after(store: Store, layout: LogFormat, n: int, names: Sequence[str]) -> list[tuple[Slot, str]]:
+    """All slots after ``n``, and the hashes of their bytes; of an object store many at once: a takeover waits for each answer.
+
+    ``names``: those that were listed after it.
+    """
     listed = {int(name) for name in names if is_number(name)}
     numbers = range(n + 1, max(listed, default=n) + 1)
 

@@ -11,8 +11,8 @@ from headgate_tables.commitlog.slot import Slot
 from headgate_tables.commitlog.tail import read_state
 from headgate_tables.errors import DeposedError, MissingFileError, OutcomeUnknownError, SyncFailedError, TablesError
 
-FEW = 4
-"""Below so many unpublished slots, or files of them in a folder, each is looked at by itself: a listing would cost as much."""
+WORTH_A_LISTING = 2
+"""From so many files of unpublished slots in a folder on, the folder is listed: a file by itself costs two requests."""
 
 
 class Unpublished:
@@ -44,7 +44,7 @@ class Unpublished:
         a hundred slots are published, and rows wait for the answers of an object store. Empty on a local disk, where a power cut
         may have left a file of the right size torn (rule P2).
         """
-        if self._store.stages or len(slots) < FEW:
+        if self._store.stages:
             return {}
         names: defaultdict[str, list[str]] = defaultdict(list)
         for slot in slots:
@@ -54,7 +54,7 @@ class Unpublished:
         return {
             f"{folder}/{name}": size
             for folder, wanted in names.items()
-            if len(wanted) >= FEW
+            if len(wanted) >= WORTH_A_LISTING
             # From just before the first one on: the timeline of a table that keeps its commits for long has many older ones.
             for name, size in self._store.list_folder(folder, after=min(wanted)[:-1], sizes=True).sizes.items()
         }

@@ -20,6 +20,7 @@ from headgate_tables.hudi.snapshot import Snapshots
 from headgate_tables.hudi.table_properties import TIMEZONE_KEY, properties_of
 from headgate_tables.hudi.timeline.instant import Instant
 from headgate_tables.storage.store import Store
+from headgate_tables.storage.workers import both
 from headgate_tables.system import System
 
 
@@ -40,11 +41,10 @@ class Opened:
         self._owner = owner or OwnerProcess("library", system.host, system.pid)
         self._take_over = take_over
         self.process = ""
-        ours = store.size(LOG_LAYOUT.slot_path(0)) is not None
-        self.log, self.damage = self._load_log() if ours else (None, lost_first_slot(store, LOG_LAYOUT))
-        self._check_dropped()
+        (self.log, self.damage), properties = both(store, self._find_log, self._get_properties)
+        self._had_properties = properties is not None
         where = f"{store.url}/{PROPERTIES_PATH}"
-        self.properties, self.layout = self._read_layout(where)
+        self.properties, self.layout = self._read_layout(where, properties)
         self.definition: Definition | None = None
         self._config: object = None
         if self.log is not None:
@@ -63,14 +63,23 @@ class Opened:
         """Whether the times of the timeline are in UTC, as those of every table of ours are."""
         return self.log is not None or self.properties.get(TIMEZONE_KEY, "LOCAL").upper() == "UTC"
 
-    def _check_dropped(self) -> None:
-        """Of a dropped table the log is deleted last, so that one without a log, or with a part of one, may have a tombstone."""
-        if self.log is not None:
-            drop = self.log.state.dropped
+    def has_properties(self) -> bool:
+        """Whether the table has a file of them. Raises RetryLater."""
+        return self._had_properties or self.store.size(PROPERTIES_PATH) is not None
+
+    def _find_log(self) -> tuple[CommitLog | None, CorruptFileError | None]:
+        """As ``_load_log``, also for a table that another program made. Raises TableDroppedError: of a dropped table the log is
+        deleted last, so that one without a log, or with a part of one, may have a tombstone.
+        """
+        ours = self.store.size(LOG_LAYOUT.slot_path(0)) is not None
+        log, damage = self._load_log() if ours else (None, lost_first_slot(self.store, LOG_LAYOUT))
+        if log is not None:
+            drop = log.state.dropped
         else:
             drop = found.drop if (found := read_tombstone(self.store, LOG_LAYOUT)) is not None else None
         if drop is not None:
             raise dropped_error(drop)
+        return log, damage
 
     def check_damage(self) -> None:
         """Raises CorruptFileError when slots are damaged."""
@@ -110,13 +119,13 @@ class Opened:
         before = self.definition
         now = self._redefine(self.log)
         if before is not None and before.table_version is not now.table_version:
-            self.properties, self.layout = self._read_layout(f"{self.store.url}/{PROPERTIES_PATH}")
+            self._reread_layout()
         self.snapshots = self._new_snapshots()
         return True
 
     def reread_version(self) -> None:
         """After this handle has changed the table's version. What was read of rows and files stays: no version changes these."""
-        self.properties, self.layout = self._read_layout(f"{self.store.url}/{PROPERTIES_PATH}")
+        self._reread_layout()
         if self.log is not None:
             self._redefine(self.log)
 
@@ -125,8 +134,11 @@ class Opened:
         self.definition = Definition.decode(log.state.config)
         return self.definition
 
-    def _read_layout(self, where: str) -> tuple[dict[str, str], Layout]:
-        properties = self._read_properties(where)
+    def _reread_layout(self) -> None:
+        self.properties, self.layout = self._read_layout(f"{self.store.url}/{PROPERTIES_PATH}", self._get_properties())
+
+    def _read_layout(self, where: str, content: bytes | None) -> tuple[dict[str, str], Layout]:
+        properties = self._parse_properties(where, content)
         return properties, Layout.from_properties(properties, where)
 
     def _load_log(self) -> tuple[CommitLog | None, CorruptFileError | None]:
@@ -143,20 +155,24 @@ class Opened:
         schema = self.definition.schema if self.definition else None
         return Snapshots(self.store, self.layout, schema, self._decided_files, self._is_ours, lost.checked)
 
-    def _read_properties(self, where: str) -> dict[str, str]:
-        """Derived from slot 0 when a crash right after it has left no file; the first write creates it."""
+    def _get_properties(self) -> bytes | None:
         try:
-            data = self.store.get(PROPERTIES_PATH).to_pybytes()
-        except FileNotFoundError as error:
-            if self.damage is not None:
-                raise self.damage from error
-            if self.log is None:
-                raise NotATableError(
-                    f"{self.store.url} holds no Hudi table ({PROPERTIES_PATH} is missing)",
-                    fix="Check the place, or make a table there with create_table.",
-                ) from error
-            return properties_of(Definition.decode(self.log.state.config))
-        return parse(data, where)
+            return self.store.get(PROPERTIES_PATH).to_pybytes()
+        except FileNotFoundError:
+            return None
+
+    def _parse_properties(self, where: str, content: bytes | None) -> dict[str, str]:
+        """Derived from slot 0 when a crash right after it has left no file; the first write creates it."""
+        if content is not None:
+            return parse(content, where)
+        if self.damage is not None:
+            raise self.damage
+        if self.log is None:
+            raise NotATableError(
+                f"{self.store.url} holds no Hudi table ({PROPERTIES_PATH} is missing)",
+                fix="Check the place, or make a table there with create_table.",
+            )
+        return properties_of(Definition.decode(self.log.state.config))
 
     def _decided_files(self) -> Iterator[DataFile]:
         """The files in slots after the newest fold, which are in memory anyway."""

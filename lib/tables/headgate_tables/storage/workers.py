@@ -1,4 +1,6 @@
-"""One function over many files at once, on the calling thread and a few more; and one beside what the caller goes on to do."""
+"""Work on several threads: one function over many files, two requests that do not depend on each other, and one beside what the
+caller goes on to do.
+"""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -7,6 +9,7 @@ from functools import cache
 from typing import TypeVar
 
 from headgate_tables.errors import SyncFailedError
+from headgate_tables.storage.store import Store
 
 THREADS = 32
 """Helpers of all stores of the process together, begun when they are first needed. More: more requests under way at once, and
@@ -15,6 +18,7 @@ memory for each. A coordinator has a store for every table, so they cannot have 
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
+_Other = TypeVar("_Other")
 
 
 class Workers:
@@ -61,6 +65,23 @@ class Workers:
             # What a failed sync means must not be lost behind a full disk (hazard H14).
             raise next((error for error in met if isinstance(error, SyncFailedError)), met[0])
         return [results.pop(index) for index in range(len(items))]
+
+
+def both(store: Store, first: Callable[[], _Result], second: Callable[[], _Other]) -> tuple[_Result, _Other]:
+    """The results of two pieces of work on ``store`` that do not depend on each other. At once on an object store, where each
+    request waits for its answer; one after the other on a disk. ``second`` only reads: its errors may be lost.
+
+    Raises what the first one raises before what the second one does. Both have ended when this returns or raises.
+    """
+    if store.stages:
+        return first(), second()
+    other = _pool().submit(second)
+    try:
+        result = first()
+    finally:
+        if not (late := other.cancel()):
+            wait([other])
+    return result, second() if late else other.result()
 
 
 def beside(name: str, work: Callable[[], _Result]) -> Future[_Result]:
