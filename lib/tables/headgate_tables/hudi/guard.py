@@ -21,6 +21,7 @@ from headgate_tables.hudi.timeline.active import list_instants
 from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER, Instant
 from headgate_tables.hudi.versions import TableVersion
 from headgate_tables.storage.store import Store
+from headgate_tables.storage.workers import both
 
 MetadataTable = Literal["refuse", "remove"]
 """What to do with a metadata table that another program has made; see ``open_table``."""
@@ -89,23 +90,31 @@ class Guard:
         self._store = store
         self._remove_metadata = metadata_table == "remove"
         self._seen_version: str | None = None
-        self._looked_after = ""
+        self._begun = self._looked_after = ""
         self._settled: str | None = None
 
-    def check(self, state: LogState, *, owner: bool = True, announcing: bool = False, since: str = "") -> Sequence[Instant]:
+    def begin(self, checked: str) -> None:
+        """Before the first check: another owner has checked the timeline before the instant ``checked`` a moment ago, so that is
+        not listed again.
+        """
+        self._begun = self._looked_after = checked
+
+    def check(self, state: LogState, *, owner: bool = True, announcing: bool = False) -> Sequence[Instant]:
         """To be called before a fence (when we do not own the table yet) and before each commit. Checks the whole timeline at
         first, later what is newer than the oldest instant that was reserved at the last check: a handle may be idle for hours.
 
         ``announcing``: before a transaction's first file, when a folder that is unchanged since our last commit is not listed.
-        ``since``: at the first check, what the owner before has checked up to this instant is not listed again.
         Returns what it has listed of the timeline. Raises UnsupportedTableError, MetadataTableError,
         ForeignWriterError, TableGoneError.
         """
-        self._check_properties(owner=owner)
-        if announcing and self._settled is not None and self._store.version(TIMELINE_FOLDER) == self._settled:
+        _, listed = both(
+            self._store,
+            lambda: self._check_properties(owner=owner),
+            lambda: self._check_timeline(state, self._looked_after, announcing=announcing),
+        )
+        if listed is None:
             return ()
-        listed = self._check_timeline(state, self._looked_after or since)
-        self._looked_after = min(state.reserved, default=since)
+        self._looked_after = min(state.reserved, default=self._begun)
         return listed
 
     @property
@@ -133,29 +142,30 @@ class Guard:
             self._settled = None  # the commit stands, and the next check lists
 
     def _check_properties(self, *, owner: bool) -> None:
-        version = self._store.version(PROPERTIES_PATH)
-        if version == self._seen_version and self._store.size(METADATA_PROPERTIES) is None:
+        store = self._store
+        version, metadata = both(store, lambda: store.version(PROPERTIES_PATH), lambda: store.size(METADATA_PROPERTIES))
+        if version == self._seen_version and metadata is None:
             return
         try:
-            content = self._store.get(PROPERTIES_PATH).to_pybytes()
+            content, has_folder = both(store, lambda: store.get(PROPERTIES_PATH).to_pybytes(), self._has_metadata_folder)
         except FileNotFoundError as error:
             check_there(self._store)
             raise MissingFileError(
                 f"{PROPERTIES_PATH} is gone", fix="Restore it from a copy of the table; no reader finds the table without it."
             ) from error
         properties = parse(content, PROPERTIES_PATH)
-        if self._remove_metadata and (any(properties.get(key) for key in _METADATA_KEYS) or self._metadata_folder()):
+        if self._remove_metadata and (any(properties.get(key) for key in _METADATA_KEYS) or has_folder):
             if not owner:
                 check_features(properties)
                 return
-            properties = self._drop_metadata(properties)
+            properties, has_folder = self._drop_metadata(properties), False
         check_writable(properties)
-        if self._metadata_folder():
+        if has_folder:
             _refuse_metadata({_METADATA_KEYS[1]: "being built"})
         # The version from before the read: nobody has checked a change since then.
         self._seen_version = version
 
-    def _metadata_folder(self) -> bool:
+    def _has_metadata_folder(self) -> bool:
         listing = self._store.list_folder(METADATA_FOLDER)
         return bool(listing.files or listing.folders)
 
@@ -166,7 +176,10 @@ class Guard:
         self._store.delete_folder(METADATA_FOLDER)
         return left
 
-    def _check_timeline(self, state: LogState, after: str) -> list[Instant]:
+    def _check_timeline(self, state: LogState, after: str, *, announcing: bool) -> list[Instant] | None:
+        """What it has listed; None when nothing is to be listed."""
+        if announcing and self._settled is not None and self._store.version(TIMELINE_FOLDER) == self._settled:
+            return None
         listed = list_instants(self._store, after=after or None)
         unknown = not_ours(listed, state)
         if unknown:

@@ -15,21 +15,20 @@ from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.groups import GroupIds
 from headgate_tables.hudi.guard import Guard, MetadataTable, check_there
 from headgate_tables.hudi.keys.partition_path import is_partition_path
-from headgate_tables.hudi.left_check import read_left_check
+from headgate_tables.hudi.left_record import NOTHING_LEFT, LeftRecord, read_left
 from headgate_tables.hudi.log.parquet_rows import ParquetLayout
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.lost_files import LostFiles
 from headgate_tables.hudi.lost_instants import put_back, put_back_lost
 from headgate_tables.hudi.opened import Opened
 from headgate_tables.hudi.partition_file import partition_file
-from headgate_tables.hudi.properties import PROPERTIES_PATH
 from headgate_tables.hudi.reading import TableReader
 from headgate_tables.hudi.returned_instants import take_away
 from headgate_tables.hudi.services import versioning
 from headgate_tables.hudi.services.foreign import adopting
 from headgate_tables.hudi.services.foreign import table as foreign_table
 from headgate_tables.hudi.services.maintaining import Maintainer
-from headgate_tables.hudi.services.planning.left_figures import read_left_figures
+from headgate_tables.hudi.services.planning.left_figures import largest_at
 from headgate_tables.hudi.services.rescaling import UnownedTable
 from headgate_tables.hudi.services.table_context import TableContext
 from headgate_tables.hudi.services.table_services import TableServices
@@ -53,8 +52,6 @@ class TableOwner(TableReader, TableServices):
         self._parquet: ParquetLayout | None = None
         self._sweeper = Sweeper(opened.store)
         self._left: list[Instant] = []
-        self._left_at = 0
-        """The slot of the figures that this handle left last."""
         self._maintainer = Maintainer()
 
     @property
@@ -244,19 +241,25 @@ class TableOwner(TableReader, TableServices):
 
     def _own(self) -> tuple[CommitLog, Definition]:
         log, definition = self._opened.writable()
-        guarded = not log.owned and self._store.size(PROPERTIES_PATH) is not None
-        since = read_left_check(self._store, log.state.n, self._opened.system.clock.now_ms()) if guarded else ""
-        before = self._guard.check(log.state, owner=False, since=since) if guarded else ()
+        left, since, before = (NOTHING_LEFT, "", ()) if log.owned else self._looked(log)
         if log.own():
             self._groups = None
             self._sweeper.took_over()
             self._snapshots.stop_keeping()
-            self._maintainer.took_over(read_left_figures(self._store, log.state.n, log.unfolded))
+            self._maintainer.took_over(largest_at(log.state.n, left, log.unfolded))
             self._left = put_back_lost(log, before, since).writes()[-1:]
         if self._opened.refresh():
             self._groups = self._parquet = None
             self._maintainer.forget()
         return log, self._opened.definition or definition
+
+    def _looked(self, log: CommitLog) -> tuple[LeftRecord, str, Sequence[Instant]]:
+        """Before a fence: what the owner before has left, the instant from which on the timeline is listed, and what it has."""
+        left = read_left(self._store)
+        if not self._opened.has_properties():
+            return left, "", ()  # slot 0 alone: nobody has written yet
+        self._guard.begin(since := left.checked_at(log.state.n, self._opened.system.clock.now_ms()))
+        return left, since, self._guard.check(log.state, owner=False)
 
     def _context(self) -> TableContext:
         log, definition = self._own()

@@ -7,19 +7,22 @@ from types import TracebackType
 from headgate_tables.commitlog.commit_log import CommitLog
 from headgate_tables.commitlog.records import GraceRecord
 from headgate_tables.errors import TransactionError
-from headgate_tables.face.results import CommitResult, DeleteResult, DropResult, ExpireResult
+from headgate_tables.face.results import CommitResult, DeleteResult, DropResult, ExpireResult, SliceLogSize
 from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi import deleting
-from headgate_tables.hudi.left_check import leave_check
+from headgate_tables.hudi.left_record import leave
 from headgate_tables.hudi.owning import TableOwner
 from headgate_tables.hudi.services import dropping
-from headgate_tables.hudi.services.planning.left_figures import LEFT_EVERY, leave_figures
+from headgate_tables.hudi.services.planning.left_figures import LEFT_EVERY
 from headgate_tables.hudi.services.retention.expiring import check_ttl, choose_expired
 from headgate_tables.hudi.transaction import Transaction
 
 
 class Table(TableOwner):
     """One Hudi table. Not for use by several threads at once; several handles and processes may read while one writes."""
+
+    _left_at = 0
+    """The slot of the figures that this handle left last."""
 
     def upsert(self, data: object) -> CommitResult:
         """Inserts rows, or replaces those of the same key, in one commit; durable and visible when this returns.
@@ -129,21 +132,19 @@ class Table(TableOwner):
         self._tidy(log, beside=beside)
         # Figures from before a fold say nothing: nobody reads the slots before it.
         if beside and (self._left_at < log.state.folded or log.state.n - self._left_at >= LEFT_EVERY):
-            self._leave_figures(log)
+            self._leave(log, self.largest_slice())
 
     def hand_over(self) -> None:
-        """Folds the log if that is due, but not on a disk, which reads slots at once and would sync their files first. Leaves the
-        figures of the slices, so that no commit of the next owner waits for its listing, and on an object store, where that takes
-        many requests, what of the timeline it need not list. Does nothing for who is no owner.
+        """Folds the log if that is due, but not on a disk, which reads slots at once and would sync their files first. Then
+        it leaves what spares the next owner listings: the figures of the slices, and on an object store, where those take many
+        requests, from where on to list the timeline. Does nothing for who is no owner.
         """
         log = self._opened.log
         if log is None or not log.owned:
             return
         if not self._store.stages and log.fold_is_due(leaving=True):
             log.fold()
-        self._leave_figures(log)
-        if not self._store.stages:
-            leave_check(self._store, log.state, self._guard.checked, self._opened.system.clock.now_ms())
+        self._leave(log, self.largest_slice(), "" if self._store.stages else self._guard.checked)
 
     def close(self) -> None:
         """Ends writing through the handle; open transactions lapse. Commits do not depend on this."""
@@ -156,9 +157,9 @@ class Table(TableOwner):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
-    def _leave_figures(self, log: CommitLog) -> None:
-        if (largest := self.largest_slice()) is not None:
-            leave_figures(self._store, log.state.n, largest)
+    def _leave(self, log: CommitLog, largest: SliceLogSize | None, checked: str = "") -> None:
+        if checked or largest is not None:
+            leave(self._store, log.state, self._opened.system.clock.now_ms(), checked, largest)
             self._left_at = log.state.n
 
     def _one_call(self, work: Callable[[Transaction], None]) -> CommitResult:

@@ -1,23 +1,19 @@
-"""What an owner says of its slices now and then, and when it leaves, so that no commit of the next one waits for a listing.
+"""What slices hold at most, from what an owner has left of them, so that no commit of the next one waits for a listing.
 
-Advisory: it counts for who has read all slots since, and only if these cannot have made a slice fuller than their files do.
-Without it the table is listed first.
+It counts for who has read all slots since, and only if these cannot have made a slice fuller than their files do.
 """
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 from headgate_tables.commitlog.bodies import SlotKind
-from headgate_tables.commitlog.fields import UnfitError, json_list, number
 from headgate_tables.commitlog.slot import Slot
 from headgate_tables.face.results import SliceLogSize
+from headgate_tables.hudi.left_record import LeftRecord
 from headgate_tables.hudi.log.names import parse_log_name
-from headgate_tables.hudi.log_layout import LOG_LAYOUT
-from headgate_tables.storage.store import Store
 
 LEFT_EVERY: Final = 25
 """Slots between figures. Fewer: more requests to the store; more: what slices hold at most is further above what they hold."""
@@ -32,30 +28,21 @@ _ADDING: Final = frozenset(
 slice of two, nor what brings slices back.
 """
 
-_PATH: Final = f"{LOG_LAYOUT.folder}/slices"
 
-
-def leave_figures(store: Store, slot: int, largest: SliceLogSize) -> None:
-    """``slot``: the newest one, of which the figures are. Raises RetryLater."""
-    store.replace(_PATH, [json.dumps([slot, largest.log_files, largest.log_bytes]).encode()])
-
-
-def read_left_figures(store: Store, fence: int, slots: Sequence[Slot]) -> SliceLogSize | None:
+def largest_at(fence: int, left: LeftRecord, slots: Sequence[Slot]) -> SliceLogSize | None:
     """What slices hold at most at slot ``fence``, by what an owner left and by ``slots``, those after the newest fold; None when
-    that does not say it. Raises RetryLater.
+    that does not say it. Pure.
     """
-    try:
-        slot, files, size = map(number, json_list(json.loads(store.get(_PATH).to_pybytes())))
-    except (FileNotFoundError, ValueError, UnfitError):
+    if left.largest is None:
         return None
-    later = [each for each in slots if slot < each.n < fence]
-    if len(later) != fence - slot - 1 or any(each.kind not in _ADDING for each in later):
+    later = [each for each in slots if left.slot < each.n < fence]
+    if len(later) != fence - left.slot - 1 or any(each.kind not in _ADDING for each in later):
         return None
     written: defaultdict[str, dict[str, int]] = defaultdict(dict)
     for file in (file for each in later for file in each.files):
         partition, _, name = file.path.rpartition("/")
         written[partition][name] = file.size
-    return at_most_after(SliceLogSize(files, size), written)
+    return at_most_after(left.largest, written)
 
 
 def at_most_after(largest: SliceLogSize, files: Mapping[str, Mapping[str, int]]) -> SliceLogSize:
