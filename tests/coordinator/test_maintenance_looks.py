@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from headgate_coordinator.core.events import CompactorsCounted
-from headgate_coordinator.core.instructions import CommitCheckpoint, WinOffsets
+from headgate_coordinator.core.instructions import AskLog, CommitCheckpoint, DropCheckpoint, IssueInstant, WinOffsets
 from headgate_coordinator.tables.maintenance_looks import COUNTING_S, FIRST_LOOK_S, MaintenanceLooks
 from headgate_coordinator.tables.outage import Outage
 from headgate_coordinator.tables.work import Maintain, Work
@@ -17,7 +17,9 @@ INTERVAL = 1.0
 
 
 class Scene:
-    """Work is done in the same interval in which it is queued. ``looks``: at which times one was asked for."""
+    """Work is done in the same interval in which it is queued. ``looks``: at which times one was asked for. ``later``: work that
+    is done from a time on.
+    """
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -26,6 +28,7 @@ class Scene:
         self.compactors: list[str] = []
         self.committer: Any = SimpleNamespace(more_to_maintain=False, outage=Outage(), figures=SimpleNamespace(counted=True))
         self.waiting: list[Work] = []
+        self.later: dict[float, Work] = {}
         parts: Any = (self.committer, self.compactors, self, INTERVAL, self.put, self.report)
         self.under_test = MaintenanceLooks(*parts)
 
@@ -37,7 +40,8 @@ class Scene:
         self.counts.append(event.count)
 
     async def sleep(self, seconds: float) -> None:
-        done, self.waiting = self.waiting, []
+        due = [self.later.pop(at) for at in sorted(self.later) if at <= self.now]
+        done, self.waiting = [*self.waiting, *due], []
         for work in done:
             self.under_test.done(work)
         self.now += seconds
@@ -72,16 +76,31 @@ async def test_a_table_with_something_to_do_is_looked_at_in_each_interval(why: s
 
 async def test_after_other_work_the_next_interval_has_a_look() -> None:
     scene = Scene()
-    await scene.until(FIRST_LOOK_S + 5)
-    scene.waiting.append(WinOffsets(1, {}))
-    began = scene.now
-    assert await scene.until(began + FIRST_LOOK_S + 5) == [began + FIRST_LOOK_S]
+    scene.later[FIRST_LOOK_S + 4.5] = WinOffsets(1, {})
+    assert await scene.until(FIRST_LOOK_S + 9) == [FIRST_LOOK_S, FIRST_LOOK_S + 6]
 
 
 async def test_a_commit_before_the_first_look_asks_for_it() -> None:
     scene = Scene()
     scene.waiting.append(CommitCheckpoint(1, 1, (), {}))
     assert (await scene.until(FIRST_LOOK_S + 1))[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("work", "begins"),
+    [
+        (CommitCheckpoint(1, 1, (), {}), True),
+        *((work, False) for work in (IssueInstant(1, 1), DropCheckpoint(1, 1), AskLog(), WinOffsets(1, {}))),
+    ],
+)
+async def test_upkeep_begins_behind_the_first_checkpoint_that_is_committed_or_after_a_while(work: Work, begins: bool) -> None:
+    scene = Scene()
+    scene.under_test.done(work)
+    assert scene.under_test.begun is begins
+    await scene.until(FIRST_LOOK_S)
+    assert scene.under_test.begun is begins
+    await scene.until(scene.now + FIRST_LOOK_S + 1)
+    assert scene.under_test.begun
 
 
 async def test_until_the_slices_are_counted_looks_are_many() -> None:

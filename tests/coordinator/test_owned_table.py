@@ -163,8 +163,11 @@ async def test_nothing_is_tidied_while_rows_wait_for_the_first_checkpoint(monkey
         scene.table.queue_event(events.WriterJoined("a", "a:1"))
         scene.table.queue_event(events.InstantAsked("a", 1, 1))
         await scene.until("IssueInstant")
+        await scene.table.call_table(lambda table: None)
         for _ in range(50):
             await asyncio.sleep(0.001)
+        assert scene.committer.tidied == []
+        scene.table._looks.begun = True
         await scene.table.call_table(lambda table: None)
         while not scene.committer.tidied:
             await asyncio.sleep(0.001)

@@ -4,14 +4,15 @@ from collections.abc import Callable
 from typing import Final
 
 from headgate_coordinator.core.events import CompactorsCounted
+from headgate_coordinator.core.instructions import CommitCheckpoint
 from headgate_coordinator.streams.compactors import Compactors
 from headgate_coordinator.tables.committer import Committer
 from headgate_coordinator.tables.work import Maintain, Work, leaves_something_due
 from headgate_runtime.world import Clock
 
 FIRST_LOOK_S: Final = 2.0
-"""Seconds before the first look of an ownership, unless a checkpoint is committed before. It begins to list the table, which
-takes CPU from the first checkpoint, for which rows wait. Longer: an idle table that changed hands is compacted later.
+"""Seconds from the beginning of an ownership until upkeep begins, unless a checkpoint is committed before. Listings and searches
+take CPU from the first checkpoint, for which rows wait. Longer: an idle table that changed hands is compacted later.
 """
 COUNTING_S: Final = 0.05
 """Seconds between two looks at whether the listing of a table's slices is there, after the ownership began."""
@@ -42,6 +43,8 @@ class MaintenanceLooks:
         self._count: int | None = None
         self._waits = False
         self._quiet = False
+        self.begun = False
+        """Whether upkeep may begin, see ``FIRST_LOOK_S``. At once where no slices are counted: no checkpoint commits before."""
 
     async def run(self) -> None:
         """Asks for a step at each interval: a table without new rows has slices to compact and files to delete, too."""
@@ -49,6 +52,7 @@ class MaintenanceLooks:
         self._count_compactors()
         if self._committer.figures.counted:
             await self._clock.sleep(FIRST_LOOK_S)
+        self.begun = True
         while True:
             self._count_compactors()
             # No checkpoint commits before the slices are counted, see ``Backpressure``.
@@ -61,6 +65,7 @@ class MaintenanceLooks:
 
     def done(self, work: Work) -> None:
         """The committer has done this work, which may leave maintenance due."""
+        self.begun = self.begun or isinstance(work, CommitCheckpoint)
         more, outage = self._committer.more_to_maintain, self._committer.outage.is_on
         if isinstance(work, Maintain):
             self._waits = False

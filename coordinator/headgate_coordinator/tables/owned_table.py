@@ -228,16 +228,13 @@ class OwnedTable:
 
     async def _commit(self, thread: Executor) -> None:
         await self._loop.run_in_executor(thread, self._committer.load_past)
-        begun = False
         while True:
             _, _, work = await self._work.get()
             if issues_times(work):
                 await self._guard.until_believed()
             await self._loop.run_in_executor(thread, self._committer.execute, work)
             self._looks.done(work)
-            # Tidying takes CPU from the first checkpoint, for which rows wait.
-            begun = begun or not isinstance(work, instructions.IssueInstant)
-            if begun and self._work.empty():
+            if self._looks.begun and self._work.empty():
                 await self._loop.run_in_executor(thread, self._committer.tidy)
 
     def _do(self, instruction: Instruction) -> None:
