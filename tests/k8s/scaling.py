@@ -10,7 +10,7 @@ from k8s.shares import OVER, ROUNDS, ratio_after, written
 
 EVENLY = 1.5
 LOAD = ("burst-1", "burst-2", "burst-3")
-LOAD_RATE, LOAD_BATCH = 8000.0, 100
+LOAD_RATE, LOAD_BATCH = 4000.0, 100
 SCALED_WITHIN_S = 300.0
 METRICS_PORT = 9090
 AUTOSCALED = {"enabled": True, "minReplicas": 2, "maxReplicas": 4, "cpuPercent": 50, "windowSeconds": 30}
