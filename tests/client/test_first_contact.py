@@ -31,11 +31,13 @@ async def other_program(answer: bytes) -> AsyncIterator[str]:
     """The address of a program that reads a little, answers and closes."""
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(ConnectionError):
-            await reader.read(64)
-            writer.write(answer)
-            await writer.drain()
-        writer.close()
+        try:
+            with contextlib.suppress(ConnectionError):
+                await reader.read(64)
+                writer.write(answer)
+                await writer.drain()
+        finally:  # the test may end, and cancel this, while a client that has just come again says nothing
+            writer.close()
 
     async with await asyncio.start_server(talk, "127.0.0.1", 0) as server:
         yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
