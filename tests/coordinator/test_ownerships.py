@@ -148,3 +148,17 @@ async def test_an_ownership_that_ends_with_an_error_is_the_last_one_of_a_coordin
             await asyncio.sleep(0.001)
     assert scene.storage.opens == 1
     assert scene.serving.result() is False
+
+
+async def test_a_table_whose_entry_is_removed_while_it_is_opened_is_given_up_and_not_quarantined(
+    scene: Scene, tmp_path: Path
+) -> None:
+    """An operator forgets it that way, and then makes another of the name: a quarantine would refuse that one's first clients."""
+    assert await asyncio.to_thread(scene.storage.begun.wait, READY_S)
+    (tmp_path / ".headgate/tables/t").unlink()
+    scene.storage.goes_on.set()
+    async with asyncio.timeout(READY_S):
+        while not scene.serving.done() and not scene.state.troubles:
+            await asyncio.sleep(0.001)
+    assert not scene.state.troubles
+    assert scene.serving.result() is True

@@ -28,10 +28,9 @@ from headgate_runtime.world import World
 from headgate_tables.backoff import Backoff
 from headgate_tables.errors import (
     DeposedError,
+    NotATableError,
     OperatorNeeded,
-    TableDroppedError,
     TableInGraceError,
-    TableRenamedError,
     TablesError,
 )
 from headgate_tables.face.definition import Definition
@@ -83,8 +82,8 @@ class Ownerships:
         )
 
     async def serve(self, table: str, owned: Callable[[], None]) -> bool:
-        """Owns the table again and again, until it is drained, cancelled, dropped, renamed, or another coordinator's, or this
-        coordinator drains. Returns whether it was dropped or renamed.
+        """Owns the table again and again, until it is drained, cancelled, dropped, renamed, forgotten, or another coordinator's,
+        or this coordinator drains. Returns whether the store has no table of this name any more.
 
         ``owned`` is called at the beginning of each ownership.
         """
@@ -97,7 +96,7 @@ class Ownerships:
                 if trouble is None or (isinstance(trouble, DeposedError) and not await self._is_ours(table)):
                     return False
                 in_grace = isinstance(trouble, TableInGraceError)
-                if isinstance(trouble, TableDroppedError | TableRenamedError) and not in_grace:
+                if isinstance(trouble, NotATableError) and not in_grace:  # a new table may get the name at any time
                     return True
                 if isinstance(trouble, OperatorNeeded):  # while a folder is being deleted, the rest of it looks like damage
                     trouble = await self._blocking(lambda: self._storage.why_gone(table)) or trouble
