@@ -13,7 +13,7 @@ from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.storage.store import Outcome
 from support.handles import open_on
 from support.systems import FaultyStore
-from support.tables import create, keys, notes, rows
+from support.tables import by_hudi_rs, create, keys, notes, rows
 
 
 class InPlace(FaultyStore):
@@ -81,6 +81,18 @@ def test_only_the_properties_gone_is_damage_and_not_a_table_that_is_gone(tmp_pat
     (tmp_path / "table/.hoodie/hoodie.properties").unlink()
     with pytest.raises(MissingFileError):
         table.upsert(rows(("b", 1, "y")))
+
+
+def test_properties_that_go_before_a_fence_are_put_back_by_it(tmp_path: Path) -> None:
+    create(tmp_path).upsert(rows(("a", 1, "x")))
+    properties = tmp_path / "table/.hoodie/hoodie.properties"
+    before = properties.read_bytes()
+    table = handle(tmp_path)
+    properties.unlink()
+    table.own()
+    assert properties.read_bytes() == before
+    table.upsert(rows(("b", 1, "y")))
+    assert sorted(row["note"] for row in by_hudi_rs(table.url)) == ["x", "y"]
 
 
 def test_a_table_without_its_hidden_folder_is_gone_too(tmp_path: Path) -> None:

@@ -255,9 +255,9 @@ class TableOwner(TableReader, TableServices):
 
     def _looked(self, log: CommitLog) -> tuple[LeftRecord, str, Sequence[Instant]]:
         """Before a fence: what the owner before has left, the instant from which on the timeline is listed, and what it has."""
-        left = read_left(self._store)
         if not self._opened.has_properties():
-            return left, "", ()  # slot 0 alone: nobody has written yet
+            return NOTHING_LEFT, "", ()  # slot 0 alone: nobody has written yet
+        left = read_left(self._store)
         self._guard.begin(since := left.checked_at(log.state.n, self._opened.system.clock.now_ms()))
         return left, since, self._guard.check(log.state, owner=False)
 
