@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -11,7 +12,11 @@ from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_runtime.errors import wire_error
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.place import place
+from headgate_writer import pipeline
 from headgate_writer.admission import Admitted
+from headgate_writer.attached import Member
+from headgate_writer.routing import RoutedRows
+from headgate_writer.table_writer import TableWriter
 from support.processes import READY_S
 from support.running_writer import cluster
 from support.tables import notes, rows
@@ -206,6 +211,44 @@ async def test_what_is_routed_behind_a_barrier_is_told_as_progress_of_the_checkp
         writer.end_checkpoint(wire.Barrier(checkpoint=1, next=made.owned.membership(2, made.links)))
         assert (await made.links[0].report("progress")).checkpoint == 1
         assert (await made.links[0].report("barrier_passed")).checkpoint == 1
+
+
+def sent_across(writer: TableWriter) -> list[int]:
+    """Numbers of rows that the table's writer goes on to send to others, turn by turn."""
+    sent: list[int] = []
+    send_rows = writer._exchange.send_rows
+
+    async def noted(member: Member, checkpoint: int, rows: RoutedRows, *rest: Any) -> None:
+        sent.append(rows.rows.num_rows)
+        await send_rows(member, checkpoint, rows, *rest)
+
+    writer._exchange.send_rows = noted  # type: ignore[method-assign]
+    return sent
+
+
+@pytest.mark.parametrize("ends", ["a checkpoint ends", "much waits"])
+async def test_rows_that_come_little_by_little_cross_to_another_writer_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends: str
+) -> None:
+    monkeypatch.setattr(pipeline, "PAUSE_AMONG_SEVERAL", READY_S)
+    async with cluster(tmp_path, writers=2) as made, asyncio.timeout(READY_S / 10):
+        writer, hold = await made.held()
+        sent = sent_across(writer)
+        for number in range(0, 1_000, 100):
+            writer.append_entry(hold.take_batch(number + 100, 100, Admitted(many(number, 100), None, 50)))
+            while not sent:
+                await asyncio.sleep(0)
+        for _ in range(20):
+            await asyncio.sleep(0.001)
+        assert len(sent) == 1
+        if ends == "a checkpoint ends":
+            writer.end_checkpoint(wire.Barrier(checkpoint=1, next=made.owned.membership(2, made.links)))
+        else:
+            much = many(1_000, 100)
+            writer.append_entry(hold.take_batch(1_100, 100, Admitted(much, None, 300 << 10)))
+        while len(sent) < 2:
+            await asyncio.sleep(0.001)
+        assert sent == [100, 900 if ends == "a checkpoint ends" else 1_000]
 
 
 @pytest.mark.parametrize("barrier_first", [True, False])

@@ -5,6 +5,7 @@ kernel calls a turn. Each channel keeps its order: turns follow one another, and
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
@@ -34,9 +35,10 @@ from headgate_writer.tallies import Tally, tally_messages
 TURN_BYTES = 8 << 20
 """Arrow bytes that are routed at once. Higher: a barrier waits longer, and kernels get no faster."""
 
-PAUSE = 0.01
-"""Seconds between two turns while little waits, so that more rows share an ack and a turn's fixed cost (about a millisecond of
-kernel calls). It delays `received` by as much; rows become durable with a checkpoint, seconds later."""
+PAUSE, PAUSE_AMONG_SEVERAL = 0.01, 0.1
+"""Seconds between two turns while little waits and no checkpoint ends, so that more rows share an ack and a turn's fixed cost:
+about a millisecond of kernel calls, and as much for each other writer, which gets its rows of a turn in one frame. They delay
+`received`, and the refusal of rows, by as much; rows become durable with a checkpoint, seconds later."""
 
 _LITTLE = 256 << 10
 
@@ -92,14 +94,13 @@ class Pipeline:
         self._exchange = exchange
         self._reservation = Reservation(budgets)
         self._executor = executor
-        self._clock = clock
         self._totals = totals
         self._report = report
         self._on_first_bytes = on_first_bytes
         self._progress = ProgressReporter(clock, report)
         self.refused_slices: Mapping[tuple[str, int], errors_pb2.Error] = {}
         self._queue = IngestQueue()
-        self._awake = asyncio.Event()
+        self._awake, self._due = asyncio.Event(), asyncio.Event()
         self._grown: dict[Hold, None] = {}
         self._handed: dict[str, Tally] = {}
         self._checkpoint_bytes = 0
@@ -124,6 +125,8 @@ class Pipeline:
         self._uncommitted += nbytes
         self._reservation.add(nbytes)
         self._awake.set()
+        if self._queue.nbytes >= _LITTLE:
+            self._due.set()
         if first:
             self._on_first_bytes()
 
@@ -131,6 +134,7 @@ class Pipeline:
         """Ends the checkpoint: entries appended from now on belong to the next one."""
         self._queue.append_barrier(Barrier(number, following))
         self._awake.set()
+        self._due.set()
         self._report_wait()
 
     def mark_durable(self, number: int) -> None:
@@ -172,8 +176,16 @@ class Pipeline:
                     assert_never(turn)
             if not self._queue:
                 self._awake.clear()
-            if self._queue.nbytes < _LITTLE:
-                await self._clock.sleep(PAUSE)
+            await self._pause()
+
+    async def _pause(self) -> None:
+        """Returns when much waits or a checkpoint ends, and at the latest after a while."""
+        if self._queue.has_barrier or self._queue.nbytes >= _LITTLE:
+            return
+        self._due.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(PAUSE_AMONG_SEVERAL if len(self._membership.members) > 1 else PAUSE):
+                await self._due.wait()
 
     async def _route(self, turn: list[Entry]) -> None:
         live = [entry for entry in turn if not entry.dropped]
