@@ -186,3 +186,11 @@ def test_what_watches_is_what_the_repository_has() -> None:
             ports = {port["name"] for one in each["spec"]["template"]["spec"]["containers"] for port in one["ports"]}
             assert scraped in ports
     assert all(each["metadata"]["labels"]["release"] == "prometheus" for each in (rules, monitor))
+
+
+def test_alerts_name_pages_of_the_operator_s_own_site() -> None:
+    said = template(VALUES["watching"], "monitoring.runbooks=https://git.example.org/main/")
+    (rules,) = [each for each in manifests(said.out) if each["kind"] == "PrometheusRule"]
+    named = [rule["annotations"]["runbook_url"] for group in rules["spec"]["groups"] for rule in group["rules"]]
+    assert named
+    assert all(each.startswith("https://git.example.org/main/docs/operations.md#") for each in named)

@@ -11,6 +11,8 @@ from support.helm import VALUES, Manifest, manifests, pods, template
 
 CLIENT = {"app": "producer"}
 HOME, MONITORING, OTHER = "headgate", "monitoring", "other"
+IDENTITY = ("169.254.169.254", dict[str, str]())
+"""Where a machine of a cloud asks for its own identity."""
 PARTS = ("coordinator", "writer", "compactor", "redis", "s3", "credentials")
 Pod = tuple[str, Mapping[str, str]]
 """Namespace and labels of a pod, or an address outside and no labels."""
@@ -101,8 +103,36 @@ def test_services_reach_the_store_and_nothing_else_outside(name: str, port: int,
         assert allows(name, "Egress", pod, (place, {}), port)
         assert not allows(name, "Egress", pod, (place, {}), port + 1)
         assert not allows(name, "Egress", pod, (place, {}), 80)
+        assert not allows(name, "Egress", pod, IDENTITY, 80)
     assert allows("own-s3", "Egress", pod_of("writer", "own-s3"), ("10.1.2.3", {}), 9000)
     assert not allows("own-s3", "Egress", pod_of("writer", "own-s3"), ("10.2.2.3", {}), 9000)
+
+
+@pytest.mark.parametrize("part", ["coordinator", "writer", "compactor"])
+def test_without_keys_and_role_services_reach_who_tells_them_the_machine_s_identity(part: str) -> None:
+    name = "watching"
+    pod = pod_of(part, name)
+    assert [port for port in (80, 443, 988, 8080) if allows(name, "Egress", pod, IDENTITY, port)] == [80, 443, 988]
+    assert not allows(name, "Egress", pod, ("10.1.2.3", {}), 80)
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "port"),
+    [
+        ("https://minio1:9000", 9000),
+        ("http://minio1", 80),
+        ("https://[2001:db8::1]:9443/s3", 9443),
+        ("https://[2001:db8::80]", 443),
+        ("https://s3.example.org", 443),
+    ],
+)
+def test_the_port_of_the_store_s_address_need_not_be_named(endpoint: str, port: int) -> None:
+    settings = (f"storage.s3.endpoint={endpoint}", "storage.s3.allowHttp=true", "storage.existingSecret=keys")
+    said = template(None, "store=s3://rows", *settings)
+    policies = [each["spec"] for each in manifests(said.out) if each["kind"] == "NetworkPolicy" and "egress" in each["spec"]]
+    outside = [[each["port"] for each in rule["ports"]] for spec in policies for rule in spec["egress"] if "to" not in rule]
+    stores = [ports for ports in outside if 443 in ports and 6443 not in ports]
+    assert stores == [list(dict.fromkeys([443, port]))] * 3
 
 
 def test_coordinators_alone_reach_a_redis_of_the_operator_s() -> None:
