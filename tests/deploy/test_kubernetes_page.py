@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import kubernetes_validate
 import pytest
 import yaml
 
@@ -135,8 +136,17 @@ def test_the_commands_of_the_page_have_options_that_there_are(client: Path) -> N
         found.make_context(name, arguments, parent=context)
 
 
+def test_the_pod_for_commands_is_one_of_kubernetes_with_secrets_that_there_are() -> None:
+    pod = yaml.safe_load(fenced(PAGE, "yaml")[0])
+    kubernetes_validate.validate(pod, VERSION, strict=True)
+    assert secrets_of(pod) == {"rows-keys", "headgate-client"}
+    (used,) = [shlex.split(text) for text in quoted(PAGE) if text.startswith("kubectl -n headgate exec")]
+    assert used[4] == pod["metadata"]["name"]
+    assert used[used.index("--token-file") + 1].startswith(pod["spec"]["containers"][0]["volumeMounts"][0]["mountPath"])
+
+
 def test_the_rules_for_prometheus_adapter_make_the_metrics_that_the_chart_asks_for() -> None:
-    (block,) = fenced(PAGE, "yaml")
+    _, block = fenced(PAGE, "yaml")
     made = {rule["name"]["as"] for rule in yaml.safe_load(block)["externalRules"]}
     scalers = [each for each in manifests(template(VALUES["adapter"]).out) if each["kind"] == "HorizontalPodAutoscaler"]
     metrics = [metric for each in scalers for metric in each["spec"]["metrics"] if metric["type"] == "External"]

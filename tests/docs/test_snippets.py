@@ -42,6 +42,7 @@ ELSEWHERE: Mapping[tuple[str, str], str] = {
     ("docs/load.md", "headgate load 's3://"): "needs a bucket; tests/cli/load/test_remote_files.py",
     ("docs/kubernetes.md", "headgate.connect("): "tests/deploy/test_kubernetes_page.py",
     ("docs/kubernetes.md", "externalRules:"): "tests/deploy/test_kubernetes_page.py",
+    ("docs/kubernetes.md", "apiVersion: v1"): "tests/deploy/test_kubernetes_page.py",
     ("docs/docker.md", "docker build"): _DOCKER,
     ("docs/docker.md", "cd deploy/docker"): _DOCKER,
     ("docs/operations.md", "[tokens]"): _OPERATIONS,
