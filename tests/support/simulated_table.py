@@ -246,8 +246,7 @@ class SimulatedTable:
         for each in chosen:
             self.history[each.time] = each.completion
         if chosen:
-            self.timeline.drop_until(chosen[-1].time)
-            self.view.follow(self.timeline)
+            self.view.archive_until(chosen[-1].time)
             self.services.append("archive")
         return chosen
 

@@ -10,13 +10,14 @@ from headgate_tables import hudi
 from headgate_tables.commitlog.tail import read_state
 from headgate_tables.commitlog.times import format_time
 from headgate_tables.errors import ForeignWriterError, StoreFullError
-from headgate_tables.hudi.leases import GRACE_MS, LEASE_FOLDER
+from headgate_tables.hudi.leases import GRACE_MS, LEASE_FOLDER, take_lease
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.services.retention import trimming
 from headgate_tables.hudi.timeline.active import list_instants
 from headgate_tables.hudi.timeline.history import archived_completions, archived_metadata, obsolete_history
 from headgate_tables.hudi.timeline.history_files import HistoryFolder
 from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER, State
+from headgate_tables.system import SystemIds
 from support.systems import SetClock, system
 from support.tables import SHORT, create, notes, rows
 
@@ -200,6 +201,27 @@ def test_what_a_savepoint_needs_stays_until_it_is_removed(table: hudi.Table, clo
     assert held
     table.remove_savepoint(saved)
     assert len(table.clean().files) >= held
+
+
+def test_a_lease_holds_a_slice_also_when_the_same_owner_has_archived_what_replaced_it(tmp_path: Path, clock: SetClock) -> None:
+    """The lease is from while the compaction ran: its instant was there, and its files were not yet."""
+    made = create(tmp_path, buckets=1, system=system(clock))
+    made.configure(SHORT)
+    write(made, 0)
+    write(made, 1)
+    before = data_files(tmp_path)
+    compacted = made.compact().instant
+    assert made.largest_slice() is not None, "the owner knows the table"
+    lease = take_lease(made._store, clock, SystemIds(), point=compacted, seconds=3600, holder="a reader")
+    for number in range(6):
+        clock.now += 1_000
+        made.upsert(rows(("a", number, "x"), part="q"))
+    assert compacted in made.archive().instants
+    made.clean()
+    assert before <= data_files(tmp_path)
+    lease.release()
+    made.clean()
+    assert not before & data_files(tmp_path)
 
 
 def test_leases_of_readers_that_died_are_dropped(table: hudi.Table, clock: SetClock) -> None:

@@ -108,8 +108,12 @@ class Snapshots:
         timeline = self.timeline()
         for done, names in self._missed or ():
             _add(view, done, names)
-        self._missed = None
+        self.give_up_listing()
         return self._keep(self._with_decided(self._followed(view, timeline)), timeline).view
+
+    def give_up_listing(self) -> None:
+        """``add_completed`` notes nothing more for a listing: nobody waits for it."""
+        self._missed = None
 
     def of_folders(self, folders: Iterable[tuple[str, Mapping[str, int]]]) -> Snapshot:
         """Makes a snapshot from what ``list_folders`` gave before."""

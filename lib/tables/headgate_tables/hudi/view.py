@@ -12,6 +12,7 @@ from typing import NamedTuple
 from headgate_tables.errors import CorruptFileError
 from headgate_tables.hudi.log.names import claimed_instant, parse_base_name, parse_log_name
 from headgate_tables.hudi.timeline.active import Timeline
+from headgate_tables.hudi.timeline.archived_times import ArchivedTimes
 from headgate_tables.hudi.timeline.instant import NEVER
 from headgate_tables.storage.store import Store
 
@@ -78,6 +79,17 @@ class FileGroup:
             found.append(FileSlice(self.partition, self.file_id, instant, base, logs, self.sizes.get(base, 0)))
         return found
 
+    def newest_first(self, completion_of: Callable[[str], str | None], end: str = NEVER) -> Iterator[tuple[FileSlice, str]]:
+        """Slices, each with the completion time of what replaced it, NEVER for none; ``end``: of what replaced the whole group.
+        ``completion_of`` (None: the instant's own time) is asked for bases that replaced a slice alone: others may be of any age.
+        """
+        replaced, newer = end, ""
+        for part in reversed(self.slices()):
+            if newer:
+                replaced = min(replaced, completion_of(newer) or newer)
+            yield part, replaced
+            newer = part.base_instant if part.base else ""
+
     def narrowed(self, counts: Callable[[str], bool]) -> "FileGroup":
         """The group with only the files of instants for which ``counts`` is true."""
         bases = {instant: name for instant, name in self.bases.items() if counts(instant)}
@@ -100,9 +112,7 @@ class FileSystemView:
         """
         self.timeline = timeline
         self._replaced = dict(replaced)
-        self._archived = archived
-        self._archive: Mapping[str, str] = {}
-        self._archive_from = NEVER
+        self._archived = ArchivedTimes(archived)
         self._groups: dict[tuple[str, str], FileGroup] = {}
         self._unknown: dict[tuple[str, str], str] = {}
         self._start = timeline.start
@@ -142,8 +152,14 @@ class FileSystemView:
     def follow(self, timeline: Timeline) -> None:
         """Moves on to a newer timeline; the caller adds files of its new instants and removes cleaned ones."""
         if timeline.start != self._start:
-            self._archive, self._archive_from = {}, NEVER
+            self._archived.forget()
         self.timeline, self._start = timeline, timeline.start
+
+    def archive_until(self, last: str) -> None:
+        """Takes archived instants, up to ``last``, from its timeline. Their files stay; when they completed is still known."""
+        self._archived.note({time: done.completion for time, done in self.timeline.completed.items() if time <= last})
+        self.timeline.drop_until(last)
+        self._start = self.timeline.start
 
     def replaced_groups(self) -> Iterator[tuple[FileGroup, str]]:
         """Groups that a replacecommit removed and that still have files, with its instant."""
@@ -248,11 +264,7 @@ class FileSystemView:
 
     def _completion(self, instant: str) -> str | None:
         completion = self.timeline.completion(instant)
-        if completion is None and instant < self._start:
-            if instant < self._archive_from:
-                self._archive, self._archive_from = self._archived(instant), instant
-            return self._archive.get(instant, instant)
-        return completion
+        return self._archived.completion(instant) if completion is None and instant < self._start else completion
 
 
 def list_folders(store: Store) -> Iterator[tuple[str, Mapping[str, int]]]:

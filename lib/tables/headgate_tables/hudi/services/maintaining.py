@@ -46,6 +46,9 @@ class Maintainer:
         if table.snapshots.kept is None:
             self._list(table)
             return MaintenanceResult(more=True)
+        if self._listing is not None:  # a service that came meanwhile has listed the table itself
+            self._listing = None
+            table.snapshots.give_up_listing()
         slices = self._known(table)
         slices.advance(table.clock.now_ms(), overdue(table))
         state = self._state(table, slices)

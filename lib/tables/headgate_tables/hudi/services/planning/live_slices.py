@@ -51,23 +51,20 @@ class LiveSlices:
         return made
 
     def _load(self, group: FileGroup, planned: Operation | None, completion_of: Callable[[str], str | None]) -> None:
-        slices = group.slices()
-        if not slices:
+        parts = list(group.newest_first(completion_of))
+        if not parts:
             return
-        newest, key = slices[-1], (group.partition, group.file_id)
+        newest, key = parts[0][0], (group.partition, group.file_id)
         known = self._slices[key] = SliceLoad(newest.base_instant if newest.base else "", newest.base_size)
         names = {log.name for log in planned.logs} if planned else ()
         known.planned = LogLoad() if planned else None
         for log in newest.logs:
             load = known.planned if known.planned is not None and log.name in names else known.logs
             load.add(log.instant, log.size)
-        replaced = NEVER
-        for part in reversed(slices):
+        for part, replaced in parts[1:]:
             oldest = part.logs[0].instant if part.logs else NEVER
-            if part is not newest and part.logs and straddles(oldest, part.base_instant if part.base else ""):
+            if part.logs and straddles(oldest, part.base_instant if part.base else ""):
                 self._retired.append((oldest, replaced))
-            if part.base:
-                replaced = min(replaced, completion_of(part.base_instant) or part.base_instant)
         self._look_anew(key, known)
 
     @property

@@ -86,12 +86,9 @@ def straddling_instants(
     since = retained.completion if retained is not None else NEVER
     found: set[str] = set()
     for group in groups:
-        replaced = NEVER
-        for part in reversed(group.slices()):
+        for part, replaced in group.newest_first(completion_of):
             for log in part.logs:
                 read = replaced == NEVER or replaced > since or any(log.completion <= point < replaced for point in savepoints)
                 if read and straddles(log.instant, part.base_instant if part.base else ""):
                     found.add(log.instant)
-            if part.base:
-                replaced = min(replaced, completion_of(part.base_instant) or part.base_instant)
     return found

@@ -124,12 +124,10 @@ def _choose_of(
     chosen: _Chosen,
 ) -> None:
     """Goes from the newest slice to the oldest. ``end``: when the whole group was replaced."""
-    slices = group.slices()
-    replaced = end
-    for age, part in enumerate(reversed(slices)):
-        completed = (completion_of(part.base_instant) or part.base_instant) if part.base else NEVER
+    for age, (part, replaced) in enumerate(group.newest_first(completion_of, end)):
         if age >= versions and replaced <= horizon:
-            begun = min([completed, *(log.completion for log in part.logs)])
+            based = [completion_of(part.base_instant) or part.base_instant] if part.base else []
+            begun = min([*based, *(log.completion for log in part.logs)])
             names = part.names
             if references.keep(part, begun, replaced):
                 chosen.kept += len(names)
@@ -137,4 +135,3 @@ def _choose_of(
                 chosen.files.setdefault(part.partition, []).extend(map(part.path, names))
                 chosen.bytes += part.base_size + part.log_bytes
                 chosen.latest = max(chosen.latest, replaced)
-        replaced = min(replaced, completed)

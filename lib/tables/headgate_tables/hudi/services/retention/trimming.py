@@ -101,7 +101,7 @@ def archive(table: TableContext, *, plan_only: bool, forced: bool = True) -> Arc
     names += obsolete_history(table.store, folder)
     table.log.decide(lambda _: Archive(until=chosen[-1].time, names=names))
     table.log.dead_names.delete_given_up()
-    table.view().timeline.drop_until(chosen[-1].time)
+    table.view().archive_until(chosen[-1].time)
     return ArchiveResult(tuple(each.time for each in chosen), left, planned_only=False)
 
 
