@@ -24,9 +24,11 @@ from headgate_coordinator.tables.idle_channels import forget_idle_channels
 from headgate_coordinator.tables.work import Maintain, RunService, Work
 from headgate_tables.commitlog.records import ChannelRecord
 from headgate_tables.errors import (
+    CorruptFileError,
     DeposedError,
     FixCall,
     ForeignWriterError,
+    MissingFileError,
     OutcomeUnknownError,
     StoreDeniedError,
     StoreUnavailableError,
@@ -190,6 +192,8 @@ def test_who_is_alone_with_the_table_finds_no_checkpoint_open_and_committed_ones
     [
         (FixCall("no such savepoint", fix="list them"), False),
         (StoreUnavailableError("busy", fix="later"), False),
+        (CorruptFileError("a savepoint is damaged", fix="remove it"), False),
+        (MissingFileError("a base file is gone", fix="restore it"), False),
         (DeposedError("another owns it", fix="open again"), True),
     ],
     ids=lambda value: type(value).__name__,

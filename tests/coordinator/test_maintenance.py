@@ -1,10 +1,12 @@
 """What operators ask of a table's owner: over real gRPC, with a real table, Redis and writers."""
 
 import asyncio
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 
 from headgate import aio
@@ -13,8 +15,9 @@ from headgate_proto.api.v1 import maintenance_pb2 as api
 from headgate_proto.api.v1.maintenance_pb2_grpc import MaintenanceServiceStub
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_tables.commitlog.records import ChannelRecord
-from headgate_tables.errors import MissingFileError
+from headgate_tables.errors import MissingFileError, StoreDeniedError
 from headgate_tables.hudi import create_table, open_table
+from headgate_tables.storage.local import LocalStore
 from support.access import role, write_access
 from support.processes import READY_S
 from support.running_coordinator import OPTIONS, Running, T, refused, running_coordinator
@@ -180,6 +183,31 @@ async def test_ch8_a_restore_takes_rows_and_offsets_back_and_tells_why_channels_
     await writer.commit(T, rows(("c", 2, "sent again")), "c", 3)
     assert notes(open_table(url)) == {"a": "x", "b": "y", "c": "sent again"}
     assert open_table(url).verify().ok
+
+
+async def test_a_restore_of_which_nobody_knows_whether_it_is_done_has_no_error_that_asks_for_another(
+    coordinator: Running, writer: ScriptedWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = (await description(coordinator)).url
+    await writer.open(T, "c")
+    await writer.commit(T, rows(("a", 1, "x")), "c", 1)
+    instant = await saved(coordinator)
+    await writer.commit(T, rows(("a", 2, "later")), "c", 2)
+
+    def refusing(_: LocalStore, paths: Iterable[str]) -> None:
+        raise StoreDeniedError("deletes are denied", fix="Allow them.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalStore, "delete", refusing)
+        with pytest.raises(grpc.aio.AioRpcError) as failed:
+            await owner(coordinator).Restore(api.RestoreRequest(table=T, instant=instant))
+    assert failed.value.code() is grpc.StatusCode.UNKNOWN
+    assert "headgate-error-bin" not in dict(failed.value.trailing_metadata() or ())
+    assert (await writer.order(T, "detach")).error.code == errors_pb2.CODE_TABLE_RESTORED
+    await writer.order(T, "attach")
+    assert (await writer.open(T, "c", 1)).committed_offset == 1
+    await writer.commit(T, rows(("b", 1, "y")), "c", 2)
+    assert notes(open_table(url)) == {"a": "x", "b": "y"}
 
 
 async def test_a_restore_to_what_is_not_saved_ends_no_channel(coordinator: Running, writer: ScriptedWriter) -> None:

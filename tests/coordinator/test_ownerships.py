@@ -22,7 +22,7 @@ from headgate_coordinator.tables.storage import TableStorage
 from headgate_coordinator.tables.work import RunService
 from headgate_runtime.world import World
 from headgate_tables.backoff import Backoff
-from headgate_tables.errors import StoreUnavailableError
+from headgate_tables.errors import MissingFileError, StoreUnavailableError, TablesError
 from headgate_tables.face.definition import Definition
 from headgate_tables.face.owner import Table
 from headgate_tables.hudi import OwnerProcess, open_table
@@ -40,15 +40,15 @@ class HeldStorage(TableStorage):
         world, system = World.real(), System.real()
         super().__init__(settings, world, system, GuardedClock(system.clock, world.clock))
         self.begun, self.goes_on = threading.Event(), threading.Event()
-        self.fails = False
+        self.damage: TablesError | None = None
         self.opens = 0
 
     def open_owned(self, name: str, address: str, adoption: RunService | None = None) -> tuple[Table, Definition]:
         self.opens += 1
         self.begun.set()
         assert self.goes_on.wait(READY_S)
-        if self.fails:
-            raise StoreUnavailableError("busy", fix="Wait.")
+        if self.damage is not None:
+            raise self.damage
         return super().open_owned(name, address, adoption)
 
 
@@ -136,7 +136,7 @@ async def test_an_ownership_that_ends_with_an_error_is_the_last_one_of_a_coordin
 ) -> None:
     """Nothing would ask the next one to drain, and it would keep the table from others up to the drain's deadline."""
     monkeypatch.setattr(ownerships, "PAUSES", Backoff(first=pause_s, longest=pause_s))
-    scene.storage.fails = True
+    scene.storage.damage = StoreUnavailableError("busy", fix="Wait.")
     assert await asyncio.to_thread(scene.storage.begun.wait, READY_S)
     scene.ownerships.draining = draining_first
     scene.storage.goes_on.set()
@@ -148,6 +148,19 @@ async def test_an_ownership_that_ends_with_an_error_is_the_last_one_of_a_coordin
             await asyncio.sleep(0.001)
     assert scene.storage.opens == 1
     assert scene.serving.result() is False
+
+
+async def test_a_table_that_is_removed_while_it_is_opened_is_not_taken_for_damage(scene: Scene, tmp_path: Path) -> None:
+    """What is left of its folder looks like that, until its entry is gone, too."""
+    assert await asyncio.to_thread(scene.storage.begun.wait, READY_S)
+    scene.storage.damage = MissingFileError("hoodie.properties is gone", fix="Restore it.")
+    (tmp_path / ".headgate/tables/t").unlink()
+    scene.storage.goes_on.set()
+    async with asyncio.timeout(READY_S):
+        while not scene.serving.done() and not scene.state.troubles:
+            await asyncio.sleep(0.001)
+    assert not scene.state.troubles
+    assert scene.serving.result() is True
 
 
 async def test_a_table_whose_entry_is_removed_while_it_is_opened_is_given_up_and_not_quarantined(

@@ -95,11 +95,11 @@ class Ownerships:
                 trouble = await self._own(table, owned)
                 if trouble is None or (isinstance(trouble, DeposedError) and not await self._is_ours(table)):
                     return False
+                if isinstance(trouble, OperatorNeeded):  # while a folder is being deleted, the rest of it looks like damage
+                    trouble = await self._blocking(lambda: self._storage.why_gone(table)) or trouble
                 in_grace = isinstance(trouble, TableInGraceError)
                 if isinstance(trouble, NotATableError) and not in_grace:  # a new table may get the name at any time
                     return True
-                if isinstance(trouble, OperatorNeeded):  # while a folder is being deleted, the rest of it looks like damage
-                    trouble = await self._blocking(lambda: self._storage.why_gone(table)) or trouble
                 before = self._state.troubles.get(table)
                 self._state.troubles[table] = TableTrouble(trouble, before.since_ms if before else clock.now_ms())
                 if before is None or not in_grace:

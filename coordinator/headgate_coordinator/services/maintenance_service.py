@@ -16,7 +16,7 @@ from headgate_coordinator.services.alterations import Alterations, read_alterati
 from headgate_coordinator.services.following import follow_plans
 from headgate_coordinator.services.lives import LivesService, log_request
 from headgate_coordinator.services.loans import lend
-from headgate_coordinator.services.operator_errors import answered, refused, says_nothing
+from headgate_coordinator.services.operator_errors import answered, answered_once, refused, says_nothing
 from headgate_coordinator.services.truncations import read_partitions, truncate
 from headgate_coordinator.tables.owned_table import OwnedTable
 from headgate_coordinator.tables.slice_figures import stuck_loads
@@ -121,7 +121,7 @@ class MaintenanceService(LivesService):
         # Planned first: a request for an instant without a savepoint must not end channels.
         found = await answered(owned.call_table(lambda table: table.restore(request.instant, plan_only=True)))
         if not request.plan_only:
-            found = await answered(owned.call_table_alone(RESTORED, lambda table: table.restore(request.instant)))
+            found = await answered_once(context, owned.call_table_alone(RESTORED, lambda table: table.restore(request.instant)))
         return answers.restored(found)
 
     async def Adopt(
@@ -235,7 +235,7 @@ class MaintenanceService(LivesService):
     ) -> api.TruncateResponse:
         partitions = read_partitions(request)
         owned = await self._owner(request.table, principal(context), "truncation", partitions=partitions)
-        return await answered(truncate(owned, self._storage, partitions))
+        return await answered_once(context, truncate(owned, self._storage, partitions))
 
     async def Lend(
         self, request: api.LendRequest, context: ServicerContext[api.LendRequest, api.LendResponse]

@@ -222,11 +222,11 @@ class TableStorage:
         except TableDroppedError as error:
             raise TableDroppedError(f"{error.message}, and its files are still being deleted", fix=error.fix) from error
 
-    def why_gone(self, name: str) -> TableGoneError | None:
-        """Returns the error if the folder of a table with an entry is gone. Returns None for any other error of the table."""
+    def why_gone(self, name: str) -> TableGoneError | NotATableError | None:
+        """Returns the error if the table's folder or its entry is gone, or it is dropped. None for any other error of it."""
         try:
             self._open_listed(name)
-        except TableGoneError as error:
+        except (TableGoneError, NotATableError) as error:
             return error
         except TablesError:
             return None

@@ -6,7 +6,7 @@ from typing import TypeAlias, assert_never
 
 from headgate_coordinator.core.instructions import AskLog, CommitCheckpoint, DropCheckpoint, IssueInstant, WinOffsets
 from headgate_coordinator.core.operations import FinishPlan
-from headgate_tables.errors import FixCall, RetryLater
+from headgate_tables.errors import CorruptFileError, FixCall, MissingFileError, RetryLater
 from headgate_tables.face.owner import Table
 
 
@@ -21,12 +21,12 @@ class RunService:
     failed: Callable[[BaseException], None]
 
     def run(self, table: Table) -> None:
-        """Runs the call. An error that its caller can correct goes to the caller alone; any other may concern the table or this
-        process, and is raised as well.
+        """Runs the call. An error that its caller can correct goes to the caller alone, and so does damage: the next commit meets
+        what it needs itself. Any other may concern the table or this process, and is raised as well.
         """
         try:
             self.call(table)
-        except (RetryLater, FixCall) as error:
+        except (RetryLater, FixCall, CorruptFileError, MissingFileError) as error:
             self.failed(error)
         except BaseException as error:
             self.failed(error)

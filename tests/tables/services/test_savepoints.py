@@ -7,15 +7,16 @@ from pathlib import Path
 import pytest
 
 from headgate_tables import hudi
+from headgate_tables.commitlog.dead_names import DeadNames
 from headgate_tables.commitlog.records import ChannelRecord
 from headgate_tables.commitlog.tail import read_state
-from headgate_tables.errors import OptionError, TransactionError
+from headgate_tables.errors import OptionError, OutcomeUnknownError, StoreDeniedError, TransactionError
 from headgate_tables.hudi.definition import ABSENT, Definition
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.services.planning.plans import plan_names
 from headgate_tables.hudi.timeline.active import list_instants
 from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER
-from support.tables import create, notes, rows
+from support.tables import SHORT, create, notes, rows
 
 
 def write(table: hudi.Table, note: str, **channels: list[object]) -> str:
@@ -41,6 +42,88 @@ def names_with(tmp_path: Path, instants: Iterable[str]) -> list[str]:
     table = tmp_path / "table"
     files = [path for path in table.rglob("*") if path.is_file() and ".headgate" not in path.parts]
     return [str(path.relative_to(table)) for path in files if any(each in path.name for each in wanted)]
+
+
+def refusing(_: Iterable[str]) -> None:
+    raise StoreDeniedError("deletes are denied", fix="Allow them.")
+
+
+def test_a_restore_that_is_decided_does_not_ask_to_be_sent_again_when_the_store_deletes_nothing(
+    table: hudi.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted, point = notes(table), table.savepoint()
+    write(table, "later")
+    with monkeypatch.context() as patch:
+        patch.setattr(table._store, "delete", refusing)
+        with pytest.raises(OutcomeUnknownError, match="for good"):
+            table.restore(point)
+    with hudi.open_table(table.url) as another:
+        assert any("not deleted yet" in each.problem for each in another.verify().findings)
+        write(another, "new")
+        assert notes(another) == {**wanted, "a": "new", "new": "new"}
+        assert another.verify().ok
+
+
+@pytest.mark.parametrize("what", ["a restore", "the end of a savepoint"])
+@pytest.mark.parametrize("then", ["a write", "an adoption"])
+def test_who_takes_over_before_a_restore_has_deleted_its_files_goes_on_with_it(
+    table: hudi.Table, what: str, then: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The instants that it undoes are still on the timeline, and are no other program's."""
+    before, point = notes(table), table.savepoint()
+    write(table, "later")
+    table.compact()
+    wanted = before if what == "a restore" else notes(table)
+
+    def crash(_: DeadNames) -> None:
+        raise KeyboardInterrupt
+
+    call = table.restore if what == "a restore" else table.remove_savepoint
+    with monkeypatch.context() as patch:
+        patch.setattr(DeadNames, "delete_given_up", crash)
+        with pytest.raises(KeyboardInterrupt):
+            call(point)
+    with hudi.open_table(table.url) as another:
+        if then == "an adoption":
+            another.adopt()
+        write(another, "new")
+        assert notes(another) == {**wanted, "a": "new", "new": "new"}
+        assert another.verify().ok
+
+
+def test_what_is_decided_is_done_although_the_store_deletes_nothing_yet(
+    table: hudi.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next call says that deletes are denied."""
+    table.configure(SHORT)
+    point = table.savepoint()
+    for number in range(4):
+        write(table, f"n{number}")
+        table.compact()
+    wanted = notes(table)
+    with monkeypatch.context() as patch:
+        patch.setattr(table._store, "delete", refusing)
+        table.remove_savepoint(point)
+        for service in (table.clean, table.archive):
+            with pytest.raises(StoreDeniedError):
+                service()
+    assert not table.savepoints
+    with monkeypatch.context() as patch:
+        table.clean(plan_only=True)
+        patch.setattr(table._store, "delete", refusing)
+        cleaned = table.clean()
+    assert cleaned.files
+    assert all((tmp_path / "table" / path).exists() for path in cleaned.files)
+    with monkeypatch.context() as patch:
+        table.archive(plan_only=True)
+        patch.setattr(table._store, "delete", refusing)
+        archived = table.archive().instants
+    assert archived
+    table.archive()
+    assert not any((tmp_path / "table" / path).exists() for path in cleaned.files)
+    assert not {each.time for each in list_instants(table._store)} & set(archived)
+    assert notes(table) == wanted
+    assert table.verify().ok
 
 
 def test_a_restore_leaves_the_saved_rows_and_no_file_of_what_came_later(table: hudi.Table, tmp_path: Path) -> None:

@@ -1,11 +1,13 @@
 """Files that must go: what dead instants left behind, and names that slots gave up (rules D1, TM4, W2, W3)."""
 
+import contextlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from headgate_tables.commitlog.claim import Claim
 from headgate_tables.commitlog.reservations import Reservations
 from headgate_tables.commitlog.slot import Body
+from headgate_tables.errors import RetryLater
 
 
 class DeadNames:
@@ -60,6 +62,13 @@ class DeadNames:
                 store.delete(data)
                 store.delete(self._staged(data))
                 self._deleted.add(key)
+
+    def delete_decided(self) -> None:
+        """As ``delete_given_up``, right behind a slot that was won. What the store does not delete now goes with the next call of
+        either: an error would tell the caller that nothing was decided.
+        """
+        with contextlib.suppress(RetryLater):
+            self.delete_given_up()
 
     def _staged(self, paths: Collection[str]) -> Iterator[str]:
         """The other names of these files, which they have until the next fold: with them the bytes would stay on the disk."""

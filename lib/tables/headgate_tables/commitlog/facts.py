@@ -95,3 +95,7 @@ class LogFacts:
         if action == "savepoint":
             return instant in self.savepoints and self.savepoints[instant].completion == completion
         return instant <= self.archived or self.commits.get(instant) == completion
+
+    def gives_up(self, path: str) -> bool:
+        """Whether a slot has given this file up, and none says yet that it is deleted: a crash came between (rule D1)."""
+        return any(path in names for names in self.deleting.values())

@@ -195,10 +195,13 @@ class Guard:
 
 
 def not_ours(instants: Sequence[Instant], state: LogState) -> list[Instant]:
-    """Instants that no slot reserved, or whose completion no slot decided."""
+    """Instants that no slot reserved, or whose completion no slot decided. One that a restore has undone may still be there."""
     return [
         instant
         for instant in instants
-        if not state.has_reserved(instant.time)
-        or (instant.completion and not state.has_completed(instant.time, instant.action, instant.completion))
+        if (
+            not state.has_reserved(instant.time)
+            or (instant.completion and not state.has_completed(instant.time, instant.action, instant.completion))
+        )
+        and not state.gives_up(instant.path)
     ]

@@ -99,7 +99,8 @@ def _check_timeline(timeline: Timeline, state: LogState) -> Iterator[Finding]:
         if not state.has_reserved(instant.time):
             yield Finding(instant.path, "no slot reserved this instant: another program wrote to the table")
         elif instant.completion and not state.has_completed(instant.time, instant.action, instant.completion):
-            yield Finding(instant.path, "completed, but no slot committed it so")
+            left = "given up, and not deleted yet: the next write to the table deletes it"
+            yield Finding(instant.path, left if state.gives_up(instant.path) else "completed, but no slot committed it so")
 
 
 def _check_lost(store: Store, history_folder: str, slots: Sequence[Slot]) -> Iterator[Finding]:

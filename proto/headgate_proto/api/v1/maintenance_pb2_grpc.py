@@ -178,7 +178,8 @@ class MaintenanceServiceServicer(object):
     def Restore(self, request, context):
         """Takes rows and offsets back to a savepoint. Checkpoints that are not decided are aborted, every channel ends with TABLE_RESTORED,
         and the next open answers the older offset (rule CH8).
-        Retry: after an unknown outcome look first: a second restore also takes back what was committed after the first.
+        Retry: after an unknown outcome, which the status UNKNOWN without an Error says, too, look first: a second restore also takes back
+        what was committed after the first.
         Errors: INVALID_ARGUMENT (an instant that is not saved); then nothing was taken back and no channel was ended.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -246,7 +247,8 @@ class MaintenanceServiceServicer(object):
         """Removes all rows of partitions, or of the whole table, in one commit that reads none of them. Files stay until a cleaning, for readers
         of the past, and savepoints keep them. Open compactions are cancelled. Channels end with MOVED and keep their offsets: rows that are
         not committed yet, and those that are sent later, are kept.
-        Retry: safe after UNAVAILABLE; after an unknown outcome look at the table first, because a second one removes what came meanwhile.
+        Retry: safe after UNAVAILABLE; after an unknown outcome, which the status UNKNOWN without an Error says, too, look at the table first,
+        because a second one removes what came meanwhile.
         Errors: INVALID_ARGUMENT (neither partitions nor the whole table, or both; a partition that the table never had).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

@@ -59,7 +59,8 @@ class MaintenanceServiceStub:
     Restore: _grpc.UnaryUnaryMultiCallable[_maintenance_pb2.RestoreRequest, _maintenance_pb2.RestoreResponse]
     """Takes rows and offsets back to a savepoint. Checkpoints that are not decided are aborted, every channel ends with TABLE_RESTORED,
     and the next open answers the older offset (rule CH8).
-    Retry: after an unknown outcome look first: a second restore also takes back what was committed after the first.
+    Retry: after an unknown outcome, which the status UNKNOWN without an Error says, too, look first: a second restore also takes back
+    what was committed after the first.
     Errors: INVALID_ARGUMENT (an instant that is not saved); then nothing was taken back and no channel was ended.
     """
     Adopt: _grpc.UnaryUnaryMultiCallable[_maintenance_pb2.AdoptRequest, _maintenance_pb2.AdoptResponse]
@@ -99,7 +100,8 @@ class MaintenanceServiceStub:
     """Removes all rows of partitions, or of the whole table, in one commit that reads none of them. Files stay until a cleaning, for readers
     of the past, and savepoints keep them. Open compactions are cancelled. Channels end with MOVED and keep their offsets: rows that are
     not committed yet, and those that are sent later, are kept.
-    Retry: safe after UNAVAILABLE; after an unknown outcome look at the table first, because a second one removes what came meanwhile.
+    Retry: safe after UNAVAILABLE; after an unknown outcome, which the status UNKNOWN without an Error says, too, look at the table first,
+    because a second one removes what came meanwhile.
     Errors: INVALID_ARGUMENT (neither partitions nor the whole table, or both; a partition that the table never had).
     """
     Lend: _grpc.UnaryStreamMultiCallable[_maintenance_pb2.LendRequest, _maintenance_pb2.LendResponse]
@@ -172,7 +174,8 @@ class MaintenanceServiceAsyncStub(MaintenanceServiceStub):
     Restore: _aio.UnaryUnaryMultiCallable[_maintenance_pb2.RestoreRequest, _maintenance_pb2.RestoreResponse]  # type: ignore[assignment]
     """Takes rows and offsets back to a savepoint. Checkpoints that are not decided are aborted, every channel ends with TABLE_RESTORED,
     and the next open answers the older offset (rule CH8).
-    Retry: after an unknown outcome look first: a second restore also takes back what was committed after the first.
+    Retry: after an unknown outcome, which the status UNKNOWN without an Error says, too, look first: a second restore also takes back
+    what was committed after the first.
     Errors: INVALID_ARGUMENT (an instant that is not saved); then nothing was taken back and no channel was ended.
     """
     Adopt: _aio.UnaryUnaryMultiCallable[_maintenance_pb2.AdoptRequest, _maintenance_pb2.AdoptResponse]  # type: ignore[assignment]
@@ -212,7 +215,8 @@ class MaintenanceServiceAsyncStub(MaintenanceServiceStub):
     """Removes all rows of partitions, or of the whole table, in one commit that reads none of them. Files stay until a cleaning, for readers
     of the past, and savepoints keep them. Open compactions are cancelled. Channels end with MOVED and keep their offsets: rows that are
     not committed yet, and those that are sent later, are kept.
-    Retry: safe after UNAVAILABLE; after an unknown outcome look at the table first, because a second one removes what came meanwhile.
+    Retry: safe after UNAVAILABLE; after an unknown outcome, which the status UNKNOWN without an Error says, too, look at the table first,
+    because a second one removes what came meanwhile.
     Errors: INVALID_ARGUMENT (neither partitions nor the whole table, or both; a partition that the table never had).
     """
     Lend: _aio.UnaryStreamMultiCallable[_maintenance_pb2.LendRequest, _maintenance_pb2.LendResponse]  # type: ignore[assignment]
@@ -312,7 +316,8 @@ class MaintenanceServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_maintenance_pb2.RestoreResponse, _abc.Awaitable[_maintenance_pb2.RestoreResponse]]:
         """Takes rows and offsets back to a savepoint. Checkpoints that are not decided are aborted, every channel ends with TABLE_RESTORED,
         and the next open answers the older offset (rule CH8).
-        Retry: after an unknown outcome look first: a second restore also takes back what was committed after the first.
+        Retry: after an unknown outcome, which the status UNKNOWN without an Error says, too, look first: a second restore also takes back
+        what was committed after the first.
         Errors: INVALID_ARGUMENT (an instant that is not saved); then nothing was taken back and no channel was ended.
         """
 
@@ -394,7 +399,8 @@ class MaintenanceServiceServicer(metaclass=_abc_1.ABCMeta):
         """Removes all rows of partitions, or of the whole table, in one commit that reads none of them. Files stay until a cleaning, for readers
         of the past, and savepoints keep them. Open compactions are cancelled. Channels end with MOVED and keep their offsets: rows that are
         not committed yet, and those that are sent later, are kept.
-        Retry: safe after UNAVAILABLE; after an unknown outcome look at the table first, because a second one removes what came meanwhile.
+        Retry: safe after UNAVAILABLE; after an unknown outcome, which the status UNKNOWN without an Error says, too, look at the table first,
+        because a second one removes what came meanwhile.
         Errors: INVALID_ARGUMENT (neither partitions nor the whole table, or both; a partition that the table never had).
         """
 

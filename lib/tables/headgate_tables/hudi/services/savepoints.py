@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from headgate_tables.commitlog.fields import Json
 from headgate_tables.commitlog.records import Channels, Savepoint, encode_derived
-from headgate_tables.errors import OptionError
+from headgate_tables.errors import OptionError, OutcomeUnknownError, RetryLater
 from headgate_tables.face.results import RestoreResult
 from headgate_tables.hudi.bucket_rules import hashing_path
 from headgate_tables.hudi.bulk_loads import REPLACECOMMIT
@@ -57,7 +57,7 @@ def remove_savepoint(table: TableContext, instant: str) -> None:
     """Removes a savepoint; the next cleaning may delete its files. Raises OptionError for one that is not there."""
     names = savepoint_files(instant, _saved(table, instant))
     table.log.decide(lambda _: SavepointRemoved(removed=instant, names=names))
-    table.log.dead_names.delete_given_up()
+    table.log.dead_names.delete_decided()
 
 
 def savepoint_files(instant: str, saved: Savepoint) -> list[str]:
@@ -78,7 +78,8 @@ def restore(table: TableContext, instant: str, *, plan_only: bool = False) -> Re
     """Takes the table back to a savepoint: removes later commits, their files and later savepoints. Channel offsets go back with
     the rows, incarnations never do (rule CH8). Cancels open compactions; open transactions lapse.
 
-    ``plan_only``: returns what would go and changes nothing. Raises OptionError for an instant without a savepoint.
+    ``plan_only``: returns what would go and changes nothing. Raises OptionError for an instant without a savepoint,
+    OutcomeUnknownError for a restore that is decided and cannot be seen yet.
     """
     saved = _saved(table, instant)
     table.check()
@@ -120,7 +121,13 @@ def restore(table: TableContext, instant: str, *, plan_only: bool = False) -> Re
         )
 
     table.log.decide(body)
-    table.log.dead_names.delete_given_up()
+    try:
+        table.log.dead_names.delete_given_up()
+    except RetryLater as error:
+        raise OutcomeUnknownError(
+            f"{started} has decided the restore to {instant} for good, but readers may still see what it undoes: {error.message}",
+            fix="Do not restore again. Remove the cause; the table's next write or cleaning deletes what is left.",
+        ) from error
     return RestoreResult(started, instant, tuple(undone), sum(map(len, data.values())), len(plans))
 
 

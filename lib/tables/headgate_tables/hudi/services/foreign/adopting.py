@@ -80,6 +80,7 @@ def adopt(log: CommitLog, clock: Clock, layout: Layout, definition: Definition, 
         return found.result
     check_clock(clock, found.newest)
     log.fence()
+    log.dead_names.delete_given_up()
     # The properties first: from the next instant on, every program counts in the time zone of our instants.
     set_utc(store)
     definition = Definition.decode(log.state.config)

@@ -28,7 +28,7 @@ def clean(table: TableContext, *, plan_only: bool) -> CleanResult:
         return CleanResult("", tuple(chosen.paths), chosen.bytes, earliest, chosen.kept)
     table.check()
     instant = _win_clean(table, chosen, earliest)
-    table.log.dead_names.delete_given_up()
+    table.log.dead_names.delete_decided()
     view = table.view()
     for partition, paths in chosen.files.items():
         view.remove_files(partition, [path.rpartition("/")[2] for path in paths])
@@ -100,7 +100,7 @@ def archive(table: TableContext, *, plan_only: bool, forced: bool = True) -> Arc
     names = [each.path for each in sorted(files, key=lambda each: (each.time, each.state is State.COMPLETED))]
     names += obsolete_history(table.store, folder)
     table.log.decide(lambda _: Archive(until=chosen[-1].time, names=names))
-    table.log.dead_names.delete_given_up()
+    table.log.dead_names.delete_decided()
     table.view().archive_until(chosen[-1].time)
     return ArchiveResult(tuple(each.time for each in chosen), left, planned_only=False)
 
