@@ -101,7 +101,7 @@ class TableCoordinator:
         due = self._due() if self._may_end() else None
         late_at = self._checkpoint_trigger.flush_deadline(state.checkpoints.flushing)
         pauses = (state.retry.retry_at, state.aborts.opens_at, state.members.readmission_at)
-        times = (state.channels.hold_deadline, late_at, due, *pauses)
+        times = (state.channels.hold_deadline, late_at, due, state.aborts.forgotten_at, *pauses)
         return min((time for time in times if time is not None), default=None)
 
     def _hear(self, event: Event) -> None:
@@ -248,6 +248,7 @@ class TableCoordinator:
         self._give_up_what_is_late()
         self._generations.begin_first_checkpoint()
         self._checkpoint_trigger.note_uncommitted(state.checkpoints.filling, state.uncommitted, state.now)
+        state.aborts.note_rest(resting=state.is_resting, now=state.now)
         due = self._due() if self._may_end() else None
         if due is not None and due <= state.now:
             self._generations.end_checkpoint()

@@ -67,6 +67,12 @@ class TableState:
         return self.members.uncommitted_bytes(self.checkpoints.flushing)
 
     @property
+    def is_resting(self) -> bool:
+        """Whether the table has writers, and nothing waits for a checkpoint."""
+        filling, waiting = self.checkpoints.filling, self.channels.awaited_checkpoint or self.aborts.opens_at is not None
+        return bool(filling.members) and self.checkpoints.is_over and filling.dirty_since is None and not waiting
+
+    @property
     def alarms(self) -> Sequence[StandingAlarm]:
         """Alarms for operators."""
         alone = not (self.checkpoints.filling.members or self.draining)
