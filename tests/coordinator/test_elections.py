@@ -10,6 +10,7 @@ import structlog
 from redis.asyncio import Redis
 
 from headgate_coordinator.core.channels import MAX_INCARNATION
+from headgate_coordinator.core.instructions import MOST_EPOCHS
 from headgate_coordinator.leadership.elections import owner_rank
 from headgate_coordinator.leadership.leases import Holder
 from headgate_proto.api.v1 import errors_pb2, tables_pb2
@@ -179,15 +180,30 @@ async def test_an_owner_that_is_told_of_a_newer_epoch_asks_the_log(tmp_path: Pat
     async with running_coordinator(tmp_path, redis) as coordinator, scripted_writer(coordinator.address) as writer:
         table = await coordinator.create(FLIGHTS, SCHEMA, **OPTIONS)
         await writer.order(FLIGHTS, "attach")
-        writer.report(FLIGHTS, newer_owner=wire.NewerOwner(epoch=7))
-        await writer.open(FLIGHTS, "c")
-        await writer.commit(FLIGHTS, rows(("a", 1, "x")), "c", 1)
-        assert writer.pair(FLIGHTS) == (1, 1), "a writer alone deposes nobody"
         assert open_table(table.url, owner=OwnerProcess("cluster", "h", 1, "other:1")).own() == 2
         writer.report(FLIGHTS, newer_owner=wire.NewerOwner(epoch=2))
         await writer.order(FLIGHTS, "detach")
         await writer.order(FLIGHTS, "attach")
         assert writer.pair(FLIGHTS)[0] == 3
+
+
+async def test_r6_an_owner_that_the_log_confirms_fences_again_above_the_epoch_that_a_writer_has_followed(
+    tmp_path: Path, redis: str
+) -> None:
+    """The table's folder was put back from an older copy: its writers would ignore this owner for ever."""
+    async with running_coordinator(tmp_path, redis) as coordinator, scripted_writer(coordinator.address) as writer:
+        table = await coordinator.create(FLIGHTS, SCHEMA, **OPTIONS)
+        await writer.order(FLIGHTS, "attach")
+        for followed, epoch in ((7, 8), (8, None), (2**53, 8 + MOST_EPOCHS + 1)):
+            writer.report(FLIGHTS, newer_owner=wire.NewerOwner(epoch=followed))
+            if epoch is not None:
+                await writer.order(FLIGHTS, "detach")
+                await writer.order(FLIGHTS, "attach")
+                assert writer.pair(FLIGHTS) == (epoch, 1)
+        await writer.open(FLIGHTS, "c")
+        await writer.commit(FLIGHTS, rows(("a", 1, "x")), "c", 1)
+        assert writer.pair(FLIGHTS) == (8 + MOST_EPOCHS + 1, 1)
+        assert notes(open_table(table.url)) == {"a": "x"}
 
 
 async def test_a_foreign_write_is_a_quarantine_until_somebody_has_acted(tmp_path: Path, redis: str) -> None:

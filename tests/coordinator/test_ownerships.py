@@ -43,13 +43,15 @@ class HeldStorage(TableStorage):
         self.damage: TablesError | None = None
         self.opens = 0
 
-    def open_owned(self, name: str, address: str, adoption: RunService | None = None) -> tuple[Table, Definition]:
+    def open_owned(
+        self, name: str, address: str, adoption: RunService | None = None, *, after_epoch: int = 0
+    ) -> tuple[Table, Definition]:
         self.opens += 1
         self.begun.set()
         assert self.goes_on.wait(READY_S)
         if self.damage is not None:
             raise self.damage
-        return super().open_owned(name, address, adoption)
+        return super().open_owned(name, address, adoption, after_epoch=after_epoch)
 
 
 class Scene:

@@ -89,7 +89,7 @@ class Scene:
             raise StoreUnavailableError("busy", fix="Wait.")
         return self.tables
 
-    def own_table(self, *arguments: Any) -> Any:
+    def own_table(self, *arguments: Any, **options: Any) -> Any:
         raise StoreUnavailableError("busy", fix="Wait.")
 
     # As witnesses of the time.

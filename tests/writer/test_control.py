@@ -78,6 +78,7 @@ async def test_a_new_table_of_a_forgotten_ones_name_is_attached_though_its_epoch
         channel = await made.channel()
         await channel.append(rows(("a", 1, "x")))
         await channel.acked(received=1)
+        assert made.links[0].count("newer_owner") == 0, "the new table's owner would fence it again for nothing"
 
 
 @pytest.mark.parametrize("about", ["a table", "nothing"])

@@ -60,7 +60,7 @@ class Tables:
         writer = self._writers.get(order.table)
         kind = order.WhichOneof("message")
         _, (newest, _) = self._seen.get(order.table, (None, (0, 0)))
-        if order.epoch < newest and kind != "detach":
+        if order.epoch < newest and kind not in ("attach", "detach"):
             _report_newer_owner(owner, order.table, pair, newest)
         if kind is None:
             raise UnknownMessageError("an order of a coordinator about a table")
@@ -147,6 +147,8 @@ class Tables:
         # A writer that was excluded, and has a part again, is attached a second time under the same pair.
         if pair < seen or (current is not None and pair == seen and current.owner is owner and current.has_part):
             _log.debug("attachment of another epoch or generation dropped", table=order.table, pair=pair, seen=seen)
+            if pair[0] < seen[0]:
+                _report_newer_owner(owner, order.table, pair, seen[0])
             return
         if current is not None:
             if current.owner is not owner and current.pair[0] < pair[0]:

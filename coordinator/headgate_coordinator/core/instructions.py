@@ -187,9 +187,19 @@ class WinOffsets:
     channels: Mapping[str, tuple[int, int, str]]
 
 
+MOST_EPOCHS = 1_000_000
+"""How far a writer's word lifts the epoch at once. Lower: a table whose copy lies further back is fenced several times. Higher: a
+false writer needs fewer words to use up all epochs, of which messages hold 2**53.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class AskLog:
-    """Asks the commit log for the table's owner: the ownership ends if it is another coordinator, else nothing follows."""
+    """Asks the commit log for the table's owner: the ownership ends if it is another coordinator. ``followed``: an epoch above
+    the owner's own that a writer has followed; the table is fenced again above it if it is ours (rule R6). 0: there is none.
+    """
+
+    followed: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from headgate_coordinator.core.checkpoint_trigger import CheckpointTrigger
 from headgate_coordinator.core.checkpoints import Checkpoint
 from headgate_coordinator.core.events import Event, OfCheckpoint, OfGeneration, OfOwnership, OfRecords, OfSlices, OfWriter
 from headgate_coordinator.core.generations import Generations
-from headgate_coordinator.core.instructions import Alarm, AskLog, Evict, Instruction
+from headgate_coordinator.core.instructions import MOST_EPOCHS, Alarm, AskLog, Evict, Instruction
 from headgate_coordinator.core.policy import CheckpointPolicy
 from headgate_coordinator.core.pressure import Pressure
 from headgate_coordinator.core.reconciling import ForeignOffset
@@ -223,7 +223,7 @@ class TableCoordinator:
                 self._state.out.append(AskLog())
             case events.NewerOwnerSeen(_, epoch):
                 if epoch > self.epoch:
-                    self._state.out.append(AskLog())
+                    self._state.out.append(AskLog(min(epoch, self.epoch + MOST_EPOCHS)))
             case _:
                 assert_never(event)
 

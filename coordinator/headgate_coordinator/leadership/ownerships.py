@@ -21,6 +21,7 @@ from headgate_coordinator.tables.committer import Committer
 from headgate_coordinator.tables.expiring import Expiry
 from headgate_coordinator.tables.guarded_clock import GuardedClock
 from headgate_coordinator.tables.owned_table import OwnedTable
+from headgate_coordinator.tables.passed import EpochPassedError
 from headgate_coordinator.tables.service_policy import ServicePolicy
 from headgate_coordinator.tables.slice_figures import read_slice_figures
 from headgate_coordinator.tables.storage import TableStorage
@@ -62,6 +63,7 @@ class Ownerships:
         guard: GuardedClock,
     ) -> None:
         self.draining = False
+        self._followed: dict[str, int] = {}
         self._state = state
         self._leases = leases
         self._storage = storage
@@ -100,6 +102,8 @@ class Ownerships:
                 in_grace = isinstance(trouble, TableInGraceError)
                 if isinstance(trouble, NotATableError) and not in_grace:  # a new table may get the name at any time
                     return True
+                if isinstance(trouble, EpochPassedError):
+                    self._followed[table] = trouble.followed
                 before = self._state.troubles.get(table)
                 self._state.troubles[table] = TableTrouble(trouble, before.since_ms if before else clock.now_ms())
                 if before is None or not in_grace:
@@ -110,6 +114,7 @@ class Ownerships:
             return False
         finally:
             self._state.troubles.pop(table, None)
+            self._followed.pop(table, None)
 
     async def _is_ours(self, table: str) -> bool:
         """Whether the lease is still held here, by Redis's answer now; without one the other owner keeps the table (rule R4)."""
@@ -148,9 +153,10 @@ class Ownerships:
     async def _open(self, table: str) -> OwnedTable:
         """Fences the table; all that blocks is done in one call, so that nothing is awaited between the fence and ``run``."""
         adoption = self._state.adoptions.take_adoption(table)
+        after = self._followed.get(table, 0)
 
         def opened() -> tuple[Table, Definition, SliceFigures]:
-            handle, definition = self._storage.open_owned(table, self._leases.own.address, adoption)
+            handle, definition = self._storage.open_owned(table, self._leases.own.address, adoption, after_epoch=after)
             return handle, definition, read_slice_figures(handle)
 
         handle, definition, limits = await self._blocking(opened)

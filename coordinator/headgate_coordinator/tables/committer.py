@@ -15,6 +15,7 @@ from headgate_coordinator.core.events import Event
 from headgate_coordinator.core.instructions import AskLog, CommitCheckpoint, DropCheckpoint, IssueInstant, WinOffsets
 from headgate_coordinator.core.operations import CompactionEvent, FinishPlan, FinishRefused, PlanClosed, PlanOpened
 from headgate_coordinator.tables.outage import Outage
+from headgate_coordinator.tables.passed import EpochPassedError
 from headgate_coordinator.tables.slice_figures import read_slice_figures, stuck_loads
 from headgate_coordinator.tables.work import Maintain, RunService, Work
 from headgate_tables.errors import CorruptFileError, MissingFileError, RetryLater
@@ -56,6 +57,7 @@ class Committer:
         self.maintenance_alarm: StandingAlarm | None = None
         self.outage = Outage()
         self._in_doubt = False
+        self._followed = 0
         self.alarms: Sequence[StandingAlarm] = ()
         self._plans: set[str] = set()
         self._table = table
@@ -80,8 +82,8 @@ class Committer:
                 self._drop(work.generation, work.checkpoint)
             case WinOffsets():
                 self._win_offsets(work)
-            case AskLog():
-                self._in_doubt = True
+            case AskLog(followed):
+                self._in_doubt, self._followed = True, max(followed, self._followed)
             case RunService():
                 work.run(self._table)
                 self._look_at_plans()
@@ -161,10 +163,15 @@ class Committer:
             self.outage.note_success(work)
 
     def _ask_log(self) -> None:
-        """Checks in the log that this process still owns the table. If the store does not answer, the next work asks again."""
+        """Checks in the log that this process still owns the table. If the store does not answer, the next work asks again.
+
+        Raises DeposedError, and EpochPassedError when writers follow a later epoch although it does.
+        """
         with self._attempt(_OWNER):
             self._table.check_owner()
             self._in_doubt = False
+            if self._followed > self._table.epoch:
+                raise EpochPassedError(self._table.epoch, self._followed)
 
     def _finish_plan(self, work: FinishPlan) -> None:
         """Finishes a plan. Results of a plan that is no longer open are dropped: it was cancelled (rule W5)."""

@@ -154,11 +154,13 @@ class TableStorage:
             self.made.add(wanted.name)
         return self._keep(table, wanted.name, place)
 
-    def open_owned(self, name: str, address: str, adoption: RunService | None = None) -> tuple[Table, Definition]:
+    def open_owned(
+        self, name: str, address: str, adoption: RunService | None = None, *, after_epoch: int = 0
+    ) -> tuple[Table, Definition]:
         """Opens and fences the table. ``address``: where programs that find the table owned can connect.
 
-        ``adoption``: a request to run before the table is owned. Raises TableRenamedError for a table with another name now,
-        TableDroppedError for one that was dropped, after all that is left of it is deleted.
+        ``adoption``: a request to run before the table is owned. ``after_epoch``: see ``Table.own``. Raises TableRenamedError for
+        a table with another name now, TableDroppedError for one that was dropped, after all that is left of it is deleted.
         """
         try:
             if adoption is not None:
@@ -171,7 +173,7 @@ class TableStorage:
             self.endings.finish_drop(name)
             raise
         described = self._keep(table, name, place)
-        table.own()
+        table.own(after_epoch=after_epoch)
         check_grace(table, name)  # the owner before may have dropped it since it was opened
         described = self._keep(table, name, place)  # the owner before may have changed its file groups since it was opened
         if self._guard.status().witnessed:  # an unwitnessed clock may be far ahead, and forget every channel

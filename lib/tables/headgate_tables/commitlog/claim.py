@@ -112,16 +112,16 @@ class Claim:
         """Notes that another process owns the table."""
         self._deposed = True
 
-    def fence(self, *, accepting: bool = False) -> None:
+    def fence(self, *, accepting: bool = False, after_epoch: int = 0) -> None:
         """Wins a FENCE slot, with which a new epoch begins and two instants are reserved (rule T1).
 
-        ``accepting``: the slot accepts times that are ahead of the clock. Raises TableOwnedError when a cluster owns the
-        table, ClockError, OutcomeUnknownError.
+        ``accepting``: the slot accepts times that are ahead of the clock. ``after_epoch``: the new epoch is above it, too. Raises
+        TableOwnedError when a cluster owns the table, ClockError, OutcomeUnknownError.
         """
-        while not self._fence(accepting=accepting):
+        while not self._fence(accepting=accepting, after_epoch=after_epoch):
             pass
 
-    def _fence(self, *, accepting: bool) -> bool:
+    def _fence(self, *, accepting: bool, after_epoch: int) -> bool:
         """Tries once. False: another process won the number; look again."""
         self.state, self.unfolded = self._read_on()
         if self.state.dropped is not None:
@@ -137,7 +137,7 @@ class Claim:
         reserved = [times.next() for _ in range(LIVE_INSTANTS)]
         body = Fence(owner=self._owner, reserved=reserved, ahead=ahead)
         self.unpublished = list(self.unfolded)
-        if not self._win(self._slot(body, self.state.epoch + 1)):
+        if not self._win(self._slot(body, max(self.state.epoch, after_epoch) + 1)):
             return False
         self._times, self.first_instant = times, reserved[0]
         return True

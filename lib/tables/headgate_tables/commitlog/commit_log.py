@@ -80,24 +80,24 @@ class CommitLog:
         """Slots after the newest fold."""
         return tuple(self._claim.unfolded)
 
-    def own(self) -> bool:
-        """Fences if this handle does not own the table yet; returns True the first time that it completes.
+    def own(self, *, after_epoch: int = 0) -> bool:
+        """Fences above ``after_epoch`` if this handle does not own the table yet; returns True the first time that it completes.
 
         Publishes what won slots decided and nobody has published (rule T6), including what an earlier call failed to publish.
         Raises DeposedError for a handle that was deposed, TableOwnedError when a cluster owns the table, ClockError.
         """
-        self.fence()
+        self.fence(after_epoch=after_epoch)
         self._unpublished.catch_up()
         newly, self._serves = not self._serves, True
         return newly
 
-    def fence(self) -> None:
+    def fence(self, *, after_epoch: int = 0) -> None:
         """``own`` without publishing: another program may have archived or rolled back what slots decided (hazard H8), so only
         ``adopt`` can find out what is still missing. Raises as ``own``.
         """
         self._claim.check()
         if not self._claim.fenced:
-            self._claim.fence()
+            self._claim.fence(after_epoch=after_epoch)
 
     def check_owner(self) -> None:
         """Checks whether another process has won a slot since; one request, two on an object store. Writes nothing.

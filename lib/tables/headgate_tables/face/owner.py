@@ -93,8 +93,8 @@ class Ownership(Protocol):
     def restored(self) -> str:
         """The newest restore's instant, "" before any (rule CH8)."""
 
-    def own(self) -> int:
-        """Fences unless this handle owns the table, and returns the epoch."""
+    def own(self, *, after_epoch: int = 0) -> int:
+        """Fences unless this handle owns the table, and returns the epoch. ``after_epoch``: a new one is above it."""
 
     def check_owner(self) -> None:
         """Checks in the commit log that this handle still owns the table; writes nothing."""

@@ -69,13 +69,13 @@ class TableOwner(TableReader, TableServices):
         """The newest completed write that the owners before left; None when there was none, and before ``own``."""
         return next((CommitInfo(left.time, left.completion, left.action) for left in self._left), None)
 
-    def own(self) -> int:
+    def own(self, *, after_epoch: int = 0) -> int:
         """Fences unless this handle owns the table, publishes what slots decided (rule T6), and returns the epoch.
 
-        Lists no data folder; ``tidy`` removes what dead instants left. Raises DeposedError, TableOwnedError,
-        UnsupportedTableError, ForeignWriterError, ClockError.
+        ``after_epoch``: a new epoch is above it. Lists no data folder; ``tidy`` removes what dead instants left. Raises
+        DeposedError, TableOwnedError, UnsupportedTableError, ForeignWriterError, ClockError.
         """
-        return self._own()[0].state.epoch
+        return self._own(after_epoch)[0].state.epoch
 
     def check_owner(self) -> None:
         """Checks in the commit log that this handle still owns the table. Writes nothing, and never takes ownership.
@@ -239,10 +239,10 @@ class TableOwner(TableReader, TableServices):
         create_log(store, LOG_LAYOUT, system, definition.encode(), [])
         return opened.begin(definition), definition
 
-    def _own(self) -> tuple[CommitLog, Definition]:
+    def _own(self, after_epoch: int = 0) -> tuple[CommitLog, Definition]:
         log, definition = self._opened.writable()
         left, since, before = (NOTHING_LEFT, "", ()) if log.owned else self._looked(log)
-        if log.own():
+        if log.own(after_epoch=after_epoch):
             self._groups = None
             self._sweeper.took_over()
             self._snapshots.stop_keeping()

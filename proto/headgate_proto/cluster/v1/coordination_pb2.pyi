@@ -595,7 +595,8 @@ Global___CheckpointFull: _TypeAlias = CheckpointFull  # noqa: Y015
 class NewerOwner(_message.Message):
     """Another coordinator has attached the table under a newer epoch: the receiver has lost the table, or soon will. Sent when the other
     coordinator replaces the receiver, and as the answer to each order of an older epoch, with the epoch and generation of that order.
-    The receiver asks the commit log, which alone decides.
+    The receiver asks the commit log, which alone decides. If that names the receiver, the table lies in an older copy of its folder:
+    the receiver ends its ownership, and begins the next one above the epoch.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
