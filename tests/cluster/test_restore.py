@@ -186,3 +186,34 @@ def test_a_producer_that_was_away_during_the_restore_is_told_when_it_comes_back(
         assert told.value.committed_offset == 10
         with hg.table("t").channel("one") as again:
             assert again.committed_offset == 10
+
+
+@pytest.mark.parametrize("step", ["restore_sent:1", "restore_won:1"])
+def test_a_coordinator_that_dies_at_a_restore_leaves_it_undone_or_done_and_the_next_one_goes_on(
+    tmp_path: Path, step: str
+) -> None:
+    """Behind its slot, what it undoes is still on the timeline when the next coordinator comes."""
+    done = step == "restore_won:1"
+    with (
+        Cluster(tmp_path / "cluster", options=SOON, kill_at={"coordinator-1": step}) as cluster,
+        headgate.connect(cluster.address, timeout=READY_S, wait=READY_S) as hg,
+    ):
+        url = create_table(cluster.address, "t", COMMIT_TIME)
+        with hg.table("t").channel("one") as channel:
+            channel.write(COMMIT_TIME.rows("one", 1, 10, 1), offset=10)
+        saved = hg.table("t").savepoint()
+        with hg.table("t").channel("one") as channel:
+            channel.write(COMMIT_TIME.rows("one", 11, 20, 1), offset=20)
+        with pytest.raises(headgate.UnknownOutcomeError):
+            hg.table("t").restore(saved)
+        cluster.wait_dead("coordinator-1")
+        cluster.start("coordinator-1")
+        history = History("one")
+        with hg.table("t").channel("one") as channel:
+            first = channel.committed_offset + 1
+            channel.write(COMMIT_TIME.rows("one", first, 30, 2), offset=30)
+    assert first == (11 if done else 21)
+    history.attempts = [Attempt(1, 0, first - 1), Attempt(2, first - 1, 30)]
+    history.acked = 30
+    assert_exactly_once(url, [history], COMMIT_TIME)
+    assert open_table(url).verify().ok

@@ -35,6 +35,7 @@ _SLOT_STEPS = {SlotKind.COMMIT: "slot", SlotKind.FENCE: "fence", SlotKind.DEAD: 
     SlotKind.DROP: "drop",
     SlotKind.GRACE: "grace",
     SlotKind.ALTER: "alter",
+    SlotKind.RESTORE: "restore",
 }
 _OURS = ".hoodie/.headgate/"
 _SHOWN_BEFORE = (".requested", ".inflight")
