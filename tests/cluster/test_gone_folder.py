@@ -1,4 +1,4 @@
-"""A table's folder is moved away or removed by hand: it is that table's alarm alone, and nothing of it is made anew."""
+"""A table's folder, or the whole store, is moved away or removed by hand: nothing of it is made anew."""
 
 import shutil
 from collections.abc import Callable
@@ -71,6 +71,34 @@ def test_a_folder_that_was_moved_away_is_not_made_anew_and_the_table_goes_on_whe
                 producers.wait_acked(history.producer, history.attempts[-1].sent + 500)
             producers.finish()
         wait_until_quiet(hg, f"{store}/t")
+        assert_exactly_once(url, producers.histories(), WORKLOAD)
+
+
+def test_while_the_stores_disk_is_not_mounted_everybody_waits_and_goes_on_when_it_is_back(tmp_path: Path) -> None:
+    store, disk = tmp_path / "cluster/store", tmp_path / "disk"
+    with (
+        Cluster(tmp_path / "cluster", coordinators=2, options=SOON) as cluster,
+        headgate.connect(cluster.address, timeout=READY_S, wait=READY_S) as hg,
+    ):
+        url = create_table(cluster.address, "t", WORKLOAD)
+        with Producers(cluster.address, "t", WORKLOAD, tmp_path, rows=0, rate=500, timeout=300) as producers:
+            producers.start("one")
+            producers.wait_acked("one", 500)
+            store.rename(disk)
+            store.mkdir()  # the bare mount point
+            for coordinator in cluster.address.split(","):
+                with headgate.connect(coordinator, timeout=READY_S, wait=READY_S) as asked:
+                    wait_for_alarm(asked, "the store's tables cannot be listed")
+            with headgate.connect(cluster.address, timeout=1) as hasty:
+                until_refused(lambda: hasty.create_table("new", SCHEMA, key="id"), "the table's storage does not answer")
+                until_refused(lambda: hasty.table("other"), "the table's storage does not answer")
+            store.rmdir()  # nothing was made in it
+            disk.rename(store)
+            (history,) = producers.histories()
+            producers.wait_acked("one", history.attempts[-1].sent + 500)
+            producers.finish()
+        wait_until_quiet(hg)
+        assert [table.name for table in hg.tables()] == ["t"]
         assert_exactly_once(url, producers.histories(), WORKLOAD)
 
 

@@ -177,3 +177,18 @@ async def test_a_table_whose_entry_is_removed_while_it_is_opened_is_given_up_and
             await asyncio.sleep(0.001)
     assert not scene.state.troubles
     assert scene.serving.result() is True
+
+
+async def test_a_table_that_looks_damaged_while_the_stores_disk_is_not_mounted_is_not_quarantined(
+    scene: Scene, tmp_path: Path
+) -> None:
+    """Its files are missing where its coordinator looks."""
+    assert await asyncio.to_thread(scene.storage.begun.wait, READY_S)
+    scene.storage.damage = MissingFileError("a file is gone", fix="Restore it.")
+    for path in tmp_path.iterdir():
+        path.rename(tmp_path.with_name(f"{tmp_path.name}-disk-{path.name}"))
+    scene.storage.goes_on.set()
+    async with asyncio.timeout(READY_S):
+        while not scene.state.troubles:
+            await asyncio.sleep(0.001)
+    assert isinstance(scene.state.troubles["t"].error, StoreUnavailableError)

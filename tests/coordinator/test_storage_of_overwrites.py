@@ -13,6 +13,7 @@ from headgate_runtime.world import World
 from headgate_tables import hudi
 from headgate_tables.errors import TableDroppedError
 from headgate_tables.face.owner import Table
+from headgate_tables.storage.mounted import MountedFolder
 from headgate_tables.system import System
 from support.counting import CountingStore
 
@@ -54,6 +55,7 @@ def test_a_table_that_was_just_described_costs_one_request(monkeypatch: pytest.M
     made = storage.create(NewTable("t", SCHEMA, ["id"], [], None, 2, False, False, 0))
     counting = CountingStore(tmp_path)
     monkeypatch.setattr(storage._catalog, "_store", counting)
+    monkeypatch.setattr(storage._catalog, "_files", MountedFolder(counting, ".headgate"))
     assert storage.describe("t") == made
     assert (counting.opened, counting.sized, counting.listed) == ([".headgate/tables/t"], [], [])
 

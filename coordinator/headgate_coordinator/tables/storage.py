@@ -17,6 +17,7 @@ from headgate_runtime.world import World
 from headgate_tables.catalog import Catalog, check_name
 from headgate_tables.errors import (
     NotATableError,
+    StoreUnavailableError,
     TableDroppedError,
     TableGoneError,
     TableRenamedError,
@@ -224,11 +225,11 @@ class TableStorage:
         except TableDroppedError as error:
             raise TableDroppedError(f"{error.message}, and its files are still being deleted", fix=error.fix) from error
 
-    def why_gone(self, name: str) -> TableGoneError | NotATableError | None:
-        """Returns the error if the table's folder or its entry is gone, or it is dropped. None for any other error of it."""
+    def why_gone(self, name: str) -> TableGoneError | NotATableError | StoreUnavailableError | None:
+        """Returns the error if the table's folder or entry is gone, if it is dropped, or the store is away. None for any other."""
         try:
             self._open_listed(name)
-        except (TableGoneError, NotATableError) as error:
+        except (TableGoneError, NotATableError, StoreUnavailableError) as error:
             return error
         except TablesError:
             return None

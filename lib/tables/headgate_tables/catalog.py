@@ -32,6 +32,7 @@ from headgate_tables.catalog_records import (
 from headgate_tables.commitlog.tombstone import dropped_error
 from headgate_tables.commitlog.win import create_for_certain
 from headgate_tables.errors import NotATableError, OptionError, TableExistsError
+from headgate_tables.storage.mounted import MountedFolder
 from headgate_tables.storage.open import open_store
 from headgate_tables.storage.probe import probe
 from headgate_tables.storage.store import Outcome
@@ -39,9 +40,10 @@ from headgate_tables.system import System
 
 __all__ = ["Catalog", "CatalogEntry", "FormerTable", "check_name"]
 
-FOLDER = ".headgate/tables"
-DROPPED = ".headgate/dropped"
-PROBES = ".headgate/probes"
+ROOT = ".headgate"
+FOLDER = f"{ROOT}/tables"
+DROPPED = f"{ROOT}/dropped"
+PROBES = f"{ROOT}/probes"
 
 
 class CatalogEntry(NamedTuple):
@@ -55,11 +57,15 @@ class CatalogEntry(NamedTuple):
 
 
 class Catalog:
-    """The entries under one root. Nothing is cached; a call costs a listing, a read or a create."""
+    """The entries under one root. Nothing is cached; a call costs a listing, a read or a create.
+
+    Every call raises StoreUnavailableError while the disk of a root is away that this catalog has seen (``MountedFolder``).
+    """
 
     def __init__(self, url: str, options: Mapping[str, str] | None, system: System) -> None:
         """``url``, ``options``: as ``open_store`` takes them. Raises OptionError."""
         self._store = open_store(url, options, system.ids)
+        self._files = MountedFolder(self._store, ROOT)
         self._system = system
         self._is_file = self._store.url.startswith("file:")
 
@@ -75,7 +81,7 @@ class Catalog:
     def places(self) -> dict[str, str]:
         """Where the entry of each table lies now, by name; one listing. Raises as ``names``."""
         numbers: dict[str, list[int]] = {}
-        for each in self._store.list_folder(FOLDER).files:
+        for each in self._files.list(FOLDER):
             if (read := read_place(each)) is not None:
                 numbers.setdefault(read[0], []).append(read[1])
         return {name: place_of(name, 1 if 1 in found else max(found)) for name, found in numbers.items()}
@@ -94,6 +100,7 @@ class Catalog:
 
         Raises UnsafeStoreError, StoreUnavailableError, StoreDeniedError, StoreFullError.
         """
+        self._files.check()
         probe(self._store, PROBES, self._system)
 
     def add(self, name: str, path: str, creator: str = "") -> None:
@@ -176,14 +183,14 @@ class Catalog:
         Repeatable: what was noted of the place first stays, and is returned.
         """
         path = f"{DROPPED}/{place}"
-        outcome = create_for_certain(self._store, self._system.clock, path, encode_former(former), durable=True)
+        outcome = self._create(path, encode_former(former))
         noted = self._noted(place) if outcome is Outcome.EXISTS else former
         self._store.delete([f"{FOLDER}/{place}"])
         return noted or former
 
     def _enter(self, name: str, place: str, entry: EntryRecord) -> EntryRecord:
         """What the entry in this place says, which is ``entry`` if it had none. Durable when it returns."""
-        outcome = create_for_certain(self._store, self._system.clock, f"{FOLDER}/{place}", encode_entry(entry), durable=True)
+        outcome = self._create(f"{FOLDER}/{place}", encode_entry(entry))
         if outcome is not Outcome.EXISTS:
             return entry
         found = self._read(place)
@@ -191,9 +198,16 @@ class Catalog:
             raise self._missing(name)
         return found
 
+    def _create(self, path: str, content: bytes) -> Outcome:
+        """Durable when it returns. A disk that is away may have gone since the caller looked, hence the check."""
+        self._files.check()
+        outcome = create_for_certain(self._store, self._system.clock, path, content, durable=True)
+        self._files.note_made()
+        return outcome
+
     def _places(self, folder: str, name: str) -> list[int]:
         """Numbers of the places of the name that the folder has, sorted; its first one is 1."""
-        found = (read_place(each) for each in self._store.list_folder(folder).files if each.startswith(name))
+        found = (read_place(each) for each in self._files.list(folder) if each.startswith(name))
         return sorted(place[1] for place in found if place is not None and place[0] == name)
 
     def _described(self, place: str, found: EntryRecord) -> CatalogEntry:
@@ -213,17 +227,13 @@ class Catalog:
 
     def _read(self, place: str) -> EntryRecord | None:
         """What the entry in this place says; None where there is none."""
-        try:
-            data = self._store.get(f"{FOLDER}/{place}").to_pybytes()
-        except FileNotFoundError:
-            return None
-        return decode_entry(data, self.entry_url(place))
+        data = self._files.get(f"{FOLDER}/{place}")
+        return decode_entry(data, self.entry_url(place)) if data is not None else None
 
     def _noted(self, place: str) -> FormerTable | None:
         """What is noted of the table that had this place; None: nothing."""
-        try:
-            data = self._store.get(f"{DROPPED}/{place}").to_pybytes()
-        except FileNotFoundError:
+        data = self._files.get(f"{DROPPED}/{place}")
+        if data is None:
             return None  # an operator has just removed it
         return decode_former(data, f"{self._store.url}/{DROPPED}/{place}")
 

@@ -1,6 +1,7 @@
 """Entries of tables under a store's root."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,12 @@ from headgate_tables.errors import (
     CorruptFileError,
     NotATableError,
     OptionError,
+    StoreUnavailableError,
     TableDroppedError,
     TableExistsError,
     UnsupportedTableError,
 )
+from headgate_tables.storage.local import LocalStore
 from headgate_tables.system import System
 from support.tables import SCHEMA, rows
 
@@ -171,3 +174,61 @@ def test_a_record_of_a_drop_that_says_nothing_is_refused(
     (root / ".headgate/dropped/orders").write_text(content)
     with pytest.raises(error):
         catalog.former("orders")
+
+
+LOOKS: dict[str, Callable[[Catalog], object]] = {
+    "list": lambda catalog: catalog.names(),
+    "find": lambda catalog: catalog.entry("orders"),
+    "find another": lambda catalog: catalog.entry("others"),
+    "place": lambda catalog: catalog.place_of_new("others"),
+    "former": lambda catalog: catalog.former("orders"),
+    "enter": lambda catalog: catalog.add("others", "others"),
+    "forget": lambda catalog: catalog.forget("orders", FORMER),
+    "settle": lambda catalog: catalog.settle("orders"),
+    "test": lambda catalog: catalog.test_store(),
+}
+FORMER = FormerTable("id", 1, DropRecord("20261130120000000", "somebody"))
+
+
+@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("seen_by", ["entering", "listing", "finding", "a root without tables"])
+def test_while_a_roots_disk_is_not_mounted_no_table_is_missing_and_none_is_made(
+    catalog: Catalog, root: Path, look: str, seen_by: str
+) -> None:
+    if seen_by == "a root without tables":
+        catalog.test_store()
+        catalog = Catalog(str(root), None, System.real())
+        assert catalog.names() == []
+    else:
+        catalog.add("orders", "orders")
+        if seen_by != "entering":
+            catalog = Catalog(str(root), None, System.real())
+            _ = catalog.names() if seen_by == "listing" else catalog.entry("orders")
+    disk = root.rename(root.with_name("disk"))
+    root.mkdir()  # the bare mount point
+    with pytest.raises(StoreUnavailableError, match=r"\.headgate is gone, .*\. Mount"):
+        LOOKS[look](catalog)
+    root.rmdir()  # nothing was made in it
+    with pytest.raises(StoreUnavailableError, match=r"\.headgate is gone"):
+        LOOKS[look](catalog)
+    disk.rename(root)
+    assert catalog.names() == ([] if seen_by == "a root without tables" else ["orders"])
+
+
+def test_a_disk_that_comes_back_during_a_look_shows_its_tables(
+    catalog: Catalog, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog.add("orders", "orders")
+    disk = root.with_name("disk")
+
+    def mount(store: LocalStore, path: str) -> str | None:
+        if disk.exists():
+            disk.rename(root)
+        return version(store, path)
+
+    version = LocalStore.version
+    monkeypatch.setattr(LocalStore, "version", mount)
+    root.rename(disk)
+    assert catalog.names() == ["orders"]
+    root.rename(disk)
+    assert catalog.entry("orders").url.endswith("/orders")

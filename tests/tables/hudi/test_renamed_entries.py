@@ -10,6 +10,7 @@ import pytest
 from headgate_tables.catalog import Catalog, FormerTable
 from headgate_tables.commitlog.records import DropRecord
 from headgate_tables.errors import NotATableError, OptionError, TableDroppedError, TableExistsError, TableRenamedError
+from headgate_tables.storage.mounted import MountedFolder
 from headgate_tables.system import System
 from support.faults import FailingStore, Fault, KilledError
 
@@ -35,7 +36,7 @@ def mortal(root: Path, fault: Fault | None = None) -> Catalog:
     store = FailingStore(root, System.real().ids)
     store.fault = fault
     catalog = Catalog(str(root), None, System.real())
-    catalog._store = store
+    catalog._store, catalog._files = store, MountedFolder(store, ".headgate")
     return catalog
 
 
@@ -174,7 +175,7 @@ def test_d11_a_table_that_was_dropped_first_gets_no_other_name(catalog: Catalog,
     begin(root, "b")
     drop = FormerTable("the-id", 7, DropRecord(TIME, "ann"))
     with contextlib.suppress(KilledError):
-        mortal(root, Fault(2)).forget("a", drop)  # after the note, before the entry goes
+        mortal(root, Fault(3)).forget("a", drop)  # after the note, before the entry goes
     with pytest.raises(NotATableError, match="no table b"):
         catalog.settle("b")
     assert catalog.names() == []
