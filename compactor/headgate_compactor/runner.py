@@ -9,7 +9,15 @@ from headgate_compactor.orders import read_definition, read_operation
 from headgate_proto.cluster.v1 import compaction_pb2 as wire
 from headgate_runtime.errors import UnknownMessageError
 from headgate_runtime.logs import get_logger
-from headgate_tables.errors import CorruptFileError, MissingFileError, ReopenTable, RetryLater, SyncFailedError, TablesError
+from headgate_tables.errors import (
+    CorruptFileError,
+    MissingFileError,
+    ReopenTable,
+    RetryLater,
+    SyncFailedError,
+    TableDroppedError,
+    TablesError,
+)
 from headgate_tables.face.operation import OperationResult
 from headgate_tables.opening import compaction_task, open_folder
 from headgate_tables.system import Ids
@@ -67,7 +75,7 @@ class AttemptRunner:
             return wire.WorkRequest(returned=wire.AttemptReturned(attempt=attempt))
         except SyncFailedError:
             raise
-        except (RetryLater, ReopenTable) as error:  # the owner was deposed, or the table is gone
+        except (RetryLater, ReopenTable, TableDroppedError) as error:  # the owner was deposed, or the table is gone
             return failed(attempt, str(error), wire.FAILURE_KIND_STORE)
         except (CorruptFileError, MissingFileError) as error:
             return failed(attempt, str(error), wire.FAILURE_KIND_DAMAGE)

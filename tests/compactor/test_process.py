@@ -259,6 +259,21 @@ async def test_an_input_that_is_gone_or_an_order_that_makes_no_sense_is_the_oper
         assert operation.logs[0].name in failed.why
 
 
+async def test_a_compactor_that_does_not_see_the_table_reports_no_damage(planned: tuple[Table, Plan], tmp_path: Path) -> None:
+    """It lacks a mount, say. Others see the files, and an operation that reports damage is never tried again."""
+    table, plan = planned
+    async with scripted_compaction_service() as coordinator, compactor(coordinator) as (_, link):
+        (tmp_path / "table").rename(tmp_path / "away")
+        link.run(table, plan)
+        failed = await link.report("failed")
+        assert failed.kind == wire.FAILURE_KIND_STORE
+        assert "holds no table any more" in failed.why
+        assert not (tmp_path / "table").exists()
+        (tmp_path / "away").rename(tmp_path / "table")
+        attempt = link.run(table, plan, number=2)
+        assert (await link.report("finished")).attempt == attempt
+
+
 async def test_a_disk_that_does_not_sync_ends_the_process(planned: tuple[Table, Plan], monkeypatch: pytest.MonkeyPatch) -> None:
     """Hazard H14: what it holds is not known, and nothing that is written now may be trusted."""
 

@@ -7,7 +7,7 @@ import pytest
 
 from headgate_compactor.runner import AttemptRunner, RunningAttempt
 from headgate_proto.cluster.v1 import compaction_pb2 as wire
-from headgate_tables.errors import SyncFailedError
+from headgate_tables.errors import SyncFailedError, TableDroppedError, TableGoneError, TablesError
 from headgate_tables.system import SystemIds
 
 ATTEMPT = wire.Attempt(table="t", epoch=1, instant="1", number=1)
@@ -35,6 +35,17 @@ def test_a_defect_is_told_as_the_operations_failure_and_the_process_stays(monkey
     failed = outcome(monkeypatch, merge).failed
     assert (failed.attempt, failed.kind) == (ATTEMPT, wire.FAILURE_KIND_OPERATION)
     assert failed.why == "ZeroDivisionError: a defect"
+
+
+@pytest.mark.parametrize("error", [TableGoneError, TableDroppedError])
+def test_a_table_that_is_not_there_is_no_fault_of_the_operation(
+    monkeypatch: pytest.MonkeyPatch, error: type[TablesError]
+) -> None:
+    def merge(running: RunningAttempt) -> None:
+        raise error("the table is not there", fix="look for it")
+
+    failed = outcome(monkeypatch, merge).failed
+    assert (failed.attempt, failed.kind) == (ATTEMPT, wire.FAILURE_KIND_STORE)
 
 
 def test_a_failed_sync_is_nobodys_report(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,5 +16,6 @@ class CompactionTask(Protocol):
         """Creates the new base file under its fixed name, or returns what an earlier attempt put there (rule W4).
 
         ``progress`` gets the rows written so far, after every batch; what it raises ends the attempt. Raises MissingFileError and
-        CorruptFileError for inputs that are not as they were pinned, and TablesError.
+        CorruptFileError for inputs that are not as they were pinned, TableGoneError and TableDroppedError when this process sees
+        nothing of the table, and TablesError.
         """

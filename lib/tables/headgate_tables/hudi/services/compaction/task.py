@@ -6,9 +6,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from headgate_tables.errors import MissingFileError
 from headgate_tables.face.operation import Operation, OperationResult
 from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi.definition import Definition, Layout
+from headgate_tables.hudi.guard import check_there
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.properties import PROPERTIES_PATH, parse
 from headgate_tables.hudi.services.compaction.execution import compact_slice
@@ -41,7 +43,14 @@ class SliceCompaction:
             return 0
 
     def run(self, progress: Callable[[int], None]) -> OperationResult:
-        """See ``compact_slice``."""
+        """See ``compact_slice``. Raises TableGoneError or TableDroppedError where the whole table is missing, not one file."""
+        try:
+            return self._compact(progress)
+        except MissingFileError:
+            check_there(self.store)
+            raise
+
+    def _compact(self, progress: Callable[[int], None]) -> OperationResult:
         return compact_slice(
             self.store,
             self.definition,
