@@ -226,7 +226,7 @@ class TableStorage:
             raise TableDroppedError(f"{error.message}, and its files are still being deleted", fix=error.fix) from error
 
     def why_gone(self, name: str) -> TableGoneError | NotATableError | StoreUnavailableError | None:
-        """Returns the error if the table's folder or entry is gone, if it is dropped, or the store is away. None for any other."""
+        """Returns the error if the table's folder or entry is gone, if it is dropped, or the store is away. Else None."""
         try:
             self._open_listed(name)
         except (TableGoneError, NotATableError, StoreUnavailableError) as error:
