@@ -97,7 +97,7 @@ def test_while_the_stores_disk_is_not_mounted_everybody_waits_and_goes_on_when_i
             (history,) = producers.histories()
             producers.wait_acked("one", history.attempts[-1].sent + 500)
             producers.finish()
-        wait_until_quiet(hg)
+        wait_until_quiet(hg, "cannot be listed")
         assert [table.name for table in hg.tables()] == ["t"]
         assert_exactly_once(url, producers.histories(), WORKLOAD)
 
@@ -132,3 +132,23 @@ def test_a_folder_that_was_removed_keeps_nobody_from_other_tables_and_can_be_for
             assert channel.committed_offset == 0
             channel.upsert([{"id": "a", "n": 4}])
         assert [read_by_hudi_rs(store / name)["n"].to_pylist() for name in ("kept", "new", "gone")] == [[3], [2], [4]]
+
+
+def test_a_table_that_is_forgotten_and_made_again_before_its_owner_looks_begins_anew(tmp_path: Path) -> None:
+    """The owner of before would write into the new one's log, behind a gap that quarantines it for good."""
+    store = tmp_path / "cluster/store"
+    options = {"coordinator": [*SOON["coordinator"], "--scan-interval", "60s", "--service-interval", "60s"]}
+    with (
+        Cluster(tmp_path / "cluster", writers=1, options=options) as cluster,
+        headgate.connect(cluster.address, timeout=READY_S, wait=READY_S) as hg,
+    ):
+        for number in range(3):
+            with hg.create_table("t", SCHEMA, key="id", exist_ok=True).channel("c") as channel:
+                channel.upsert([{"id": "a", "n": number}])
+        (store / ".headgate/tables/t").unlink()
+        (store / "t").rename(tmp_path / "removed")
+        with hg.create_table("t", SCHEMA, key="id").channel("c") as channel:
+            assert channel.committed_offset == 0
+            channel.upsert([{"id": "b", "n": 4}])
+        assert read_by_hudi_rs(store / "t")["n"].to_pylist() == [4]
+        wait_until_quiet(hg, f"{store}/t")

@@ -1,5 +1,6 @@
 """A table whose folder is moved away under an open handle: nothing is made in its place, and back again it is as it was."""
 
+import hashlib
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +21,13 @@ class InPlace(FaultyStore):
     """Data files are created under their final names, as in an object store."""
 
     stages = False  # type: ignore[misc]
+
+
+class Tagged(InPlace):
+    """The version of a file is its content's, as in S3."""
+
+    def version(self, path: str) -> str | None:
+        return hashlib.md5(self.get(path)).hexdigest() if self.size(path) is not None else None
 
 
 CALLS: dict[str, Callable[[hudi.Table], object]] = {
@@ -105,3 +113,39 @@ def test_a_table_without_its_hidden_folder_is_gone_too(tmp_path: Path) -> None:
         with pytest.raises(TableGoneError):
             call(table)
     assert sorted(path.name for path in (tmp_path / "table").iterdir()) == left
+
+
+LATE_CALLS = CALLS | {
+    "commit": lambda table: table.transaction(),
+    "fold": lambda table: table._own()[0].fold(),
+    "hand over": lambda table: table.hand_over(),
+    "configure": lambda table: table.configure({"headgate.slice.max.log.files": "7"}),
+}
+
+
+@pytest.mark.parametrize("kind", [FaultyStore, InPlace, Tagged], ids=["staged", "in place", "in place, by content"])
+@pytest.mark.parametrize("call", LATE_CALLS)
+def test_a_handle_writes_nothing_into_another_table_that_was_made_at_the_same_place(
+    call: str, kind: type[FaultyStore], tmp_path: Path
+) -> None:
+    """An operator has removed the folder and made the table again before anybody noticed. Its log would have a gap for good."""
+    create(tmp_path)
+    table = handle(tmp_path, kind)
+    for number in range(3):
+        table.upsert(rows(("a", number, "x")))
+    begun = table.transaction() if call == "commit" else None
+    if begun is not None:
+        begun.upsert(rows(("b", 1, "y")))
+    shutil.rmtree(tmp_path / "table")
+    create(tmp_path)
+    before = files(tmp_path / "table")
+    with pytest.raises(TableGoneError, match="holds another table than before"):
+        _ = begun.commit() if begun is not None else LATE_CALLS[call](table)
+    assert files(tmp_path / "table") == before
+    with handle(tmp_path, kind) as again:
+        again.upsert(rows(("b", 1, "z")))
+        assert notes(again) == {"b": "z"}
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}

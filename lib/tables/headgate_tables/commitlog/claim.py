@@ -5,7 +5,7 @@ Loading and reading never write; a handle that lost a slot to somebody else is d
 
 import contextlib
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from headgate_tables.commitlog.bodies import Commit, Fence
 from headgate_tables.commitlog.layout import number_name
@@ -16,7 +16,7 @@ from headgate_tables.commitlog.state import LogState
 from headgate_tables.commitlog.tail import read_boundary, read_on, read_state
 from headgate_tables.commitlog.times import TimeGenerator
 from headgate_tables.commitlog.tombstone import dropped_error, grace_error, read_tombstone
-from headgate_tables.commitlog.win import win
+from headgate_tables.commitlog.win import unchecked, win
 from headgate_tables.errors import (
     CorruptFileError,
     DeposedError,
@@ -42,9 +42,19 @@ commits that a busy store delays ask, too. Longer: dead instants have to be reme
 class Claim:
     """``state``: see ``CommitLog.state``. ``unfolded``: the slots after the newest fold. ``unpublished``: those of them
     whose files may not be in place yet, oldest first. ``first_instant``: of this handle's epoch, "" before its fence.
+    ``there``: raises unless the table that was opened is still at its place.
     """
 
-    def __init__(self, store: Store, layout: LogFormat, system: System, owner: OwnerProcess, *, take_over: bool) -> None:
+    def __init__(
+        self,
+        store: Store,
+        layout: LogFormat,
+        system: System,
+        owner: OwnerProcess,
+        *,
+        take_over: bool,
+        there: Callable[[], None] = unchecked,
+    ) -> None:
         self.store = store
         self.layout = layout
         self.system = system
@@ -52,6 +62,7 @@ class Claim:
         self.unpublished: list[Slot] = []
         self._owner = owner
         self._take_over = take_over
+        self._there = there
         self.first_instant = ""
         self._times: TimeGenerator | None = None
         self._deposed = False
@@ -81,6 +92,11 @@ class Claim:
             raise self._failed
         if self._deposed:
             raise self._deposed_error()
+
+    def check_there(self) -> None:
+        """As ``check``, and that the table is still the one that was opened: one request."""
+        self.check()
+        self._there()
 
     def check_owner(self) -> None:
         """Checks whether another process has won a slot since; one request, two on an object store. Writes nothing.
@@ -161,6 +177,10 @@ class Claim:
             raise dropped_error(self.state.dropped)
         if self.state.grace is not None and not body.IN_GRACE:
             raise grace_error(self.state.grace)
+        # In another table's log the slot would stand behind a gap. Who commits has seen the table's properties unchanged, which
+        # saves the request on an object store.
+        if self.store.stages or not isinstance(body, Commit):
+            self._there()
         slot = self._slot(body, self.state.epoch)
         if not self._win(slot):
             self._deposed = True

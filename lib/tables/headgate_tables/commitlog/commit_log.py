@@ -22,7 +22,7 @@ from headgate_tables.commitlog.state import LogState
 from headgate_tables.commitlog.times import TimeGenerator
 from headgate_tables.commitlog.truncate import truncate, write_fold
 from headgate_tables.commitlog.unpublished import Unpublished
-from headgate_tables.commitlog.win import create_for_certain
+from headgate_tables.commitlog.win import create_for_certain, unchecked
 from headgate_tables.errors import ReopenTable
 from headgate_tables.storage.store import Store
 from headgate_tables.system import System
@@ -38,7 +38,7 @@ requests."""
 class CommitLog:
     """The log of the table in ``store``. Loading it writes nothing; the first write fences.
 
-    ``usable``: see ``publish``. ``dead_names``: files that must go.
+    ``usable``: see ``publish``. ``there``: see ``Claim``. ``dead_names``: files that must go.
     """
 
     def __init__(
@@ -50,11 +50,11 @@ class CommitLog:
         *,
         take_over: bool = False,
         usable: Usable = ours_alone,
+        there: Callable[[], None] = unchecked,
     ) -> None:
-        self.store = store
-        self.layout = layout
+        self.store, self.layout = store, layout
         self._system = system
-        self._claim = Claim(store, layout, system, owner, take_over=take_over)
+        self._claim = Claim(store, layout, system, owner, take_over=take_over, there=there)
         self._reservations = Reservations(self._claim)
         self._unpublished = Unpublished(self._claim, usable)
         self.dead_names = DeadNames(self._claim, self._reservations)
@@ -273,7 +273,7 @@ class CommitLog:
 
     def fold(self) -> None:
         """Makes everything published durable, then writes fold K(n) and advances the boundary (rules G1, G2)."""
-        self._claim.check()
+        self._claim.check_there()
         self._unpublished.catch_up()
         self._unpublished.make_durable()
         with self.ending_on_failed_sync():

@@ -100,7 +100,7 @@ class Ownership(Protocol):
         """Checks in the commit log that this handle still owns the table; writes nothing."""
 
     def check_there(self) -> None:
-        """Raises TableGoneError when the table's folder was moved or removed."""
+        """Raises TableGoneError when the table's folder was moved or removed, or holds another table."""
 
     def transaction(self, *, tidy: bool = True) -> Transaction:
         """Begins a transaction; two may be open at once, and commit in the order of their beginning. ``tidy``: before it."""

@@ -83,12 +83,17 @@ def create_table(
     if store.size(PROPERTIES_PATH) is not None or store.size(LOG_LAYOUT.slot_path(0)) is not None:
         return _existing(reopen(), definition, exist_ok=exist_ok)
     probe(store, LOG_LAYOUT.probes, system)
-    derived = [(TIMELINE_MARKER, b""), (PROPERTIES_PATH, render(properties_of(definition), "Created by Headgate"))]
+    derived = [(TIMELINE_MARKER, b""), (PROPERTIES_PATH, _properties(definition))]
     try:
         create_log(store, LOG_LAYOUT, system, definition.encode(), derived, epoch=after_epoch)
     except TableExistsError:
         return _existing(reopen(), definition, exist_ok=exist_ok)
     return reopen()
+
+
+def _properties(definition: Definition) -> bytes:
+    """By the comment they, and what a bucket tags them with, differ from those of every other table (``Guard``)."""
+    return render(properties_of(definition), f"Created by Headgate, table {definition.table_uuid}")
 
 
 def _canonical(schema: pa.Schema, ordering: str | None) -> pa.Schema:

@@ -1,17 +1,15 @@
 """What must hold before a commit: this library can write the table, and no other program has written to it (rule F1)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 from headgate_tables.commitlog.state import LogState
 from headgate_tables.commitlog.tail import read_state
-from headgate_tables.commitlog.tombstone import dropped_error, read_tombstone
 from headgate_tables.errors import (
     ForeignWriterError,
     MetadataTableError,
     MissingFileError,
     OptionError,
-    TableGoneError,
     TablesError,
     UnsupportedTableError,
 )
@@ -71,23 +69,14 @@ def _refuse_metadata(properties: Mapping[str, str]) -> None:
         )
 
 
-def check_there(store: Store) -> None:
-    """Raises TableGoneError when slot 0 is missing, which exists as long as the table does; TableDroppedError."""
-    if store.size(LOG_LAYOUT.slot_path(0)) is None:
-        if (tombstone := read_tombstone(store, LOG_LAYOUT)) is not None:
-            raise dropped_error(tombstone.drop)
-        raise TableGoneError(
-            f"{store.url} holds no table any more", fix="Move the table's folder back, or mount its disk; writing then continues."
-        )
-
-
 class Guard:
     """Watches one table between commits for changed properties, a new metadata table and foreign instants."""
 
-    def __init__(self, store: Store, metadata_table: MetadataTable) -> None:
+    def __init__(self, store: Store, metadata_table: MetadataTable, there: Callable[[], None]) -> None:
+        """``there``: raises unless the table that was opened is still at its place."""
         if metadata_table not in ("refuse", "remove"):
             raise OptionError(f"metadata_table={metadata_table!r}", fix="Choose 'refuse' or 'remove'.")
-        self._store = store
+        self._store, self._there = store, there
         self._remove_metadata = metadata_table == "remove"
         self._seen_version: str | None = None
         self._begun = self._looked_after = ""
@@ -124,11 +113,11 @@ class Guard:
 
     def fresh(self) -> "Guard":
         """A guard of the same table that has checked nothing yet."""
-        return Guard(self._store, "remove" if self._remove_metadata else "refuse")
+        return Guard(self._store, "remove" if self._remove_metadata else "refuse", self._there)
 
     def removing(self) -> "Guard":
         """As ``fresh``, and this one drops a metadata table."""
-        return Guard(self._store, "remove")
+        return Guard(self._store, "remove", self._there)
 
     def check_table(self) -> None:
         """For an adoption: checks features and the metadata table. Raises UnsupportedTableError, MetadataTableError."""
@@ -146,10 +135,12 @@ class Guard:
         version, metadata = both(store, lambda: store.version(PROPERTIES_PATH), lambda: store.size(METADATA_PROPERTIES))
         if version == self._seen_version and metadata is None:
             return
+        if self._seen_version not in (None, version):  # each table has properties of its own (``create_table``)
+            self._there()
         try:
             content, has_folder = both(store, lambda: store.get(PROPERTIES_PATH).to_pybytes(), self._has_metadata_folder)
         except FileNotFoundError as error:
-            check_there(self._store)
+            self._there()
             raise MissingFileError(
                 f"{PROPERTIES_PATH} is gone", fix="Restore it from a copy of the table; no reader finds the table without it."
             ) from error

@@ -8,6 +8,7 @@ from headgate_tables.commitlog.commit_log import CommitLog
 from headgate_tables.commitlog.first_slot import lost_first_slot
 from headgate_tables.commitlog.publish import given_up
 from headgate_tables.commitlog.records import DataFile, OwnerProcess
+from headgate_tables.commitlog.same_table import SameTable
 from headgate_tables.commitlog.tombstone import dropped_error, read_tombstone
 from headgate_tables.errors import CorruptFileError, NotATableError, UnsupportedTableError
 from headgate_tables.hudi.definition import Definition, Layout
@@ -71,8 +72,8 @@ class Opened:
         """As ``_load_log``, also for a table that another program made. Raises TableDroppedError: of a dropped table the log is
         deleted last, so that one without a log, or with a part of one, may have a tombstone.
         """
-        ours = self.store.size(LOG_LAYOUT.slot_path(0)) is not None
-        log, damage = self._load_log() if ours else (None, lost_first_slot(self.store, LOG_LAYOUT))
+        self._same = SameTable(self.store, LOG_LAYOUT)
+        log, damage = self._load_log() if self._same.is_known else (None, lost_first_slot(self.store, LOG_LAYOUT))
         if log is not None:
             drop = log.state.dropped
         else:
@@ -80,6 +81,10 @@ class Opened:
         if drop is not None:
             raise dropped_error(drop)
         return log, damage
+
+    def check_there(self) -> None:
+        """Raises TableGoneError when the table's folder was moved or removed, or holds another table; TableDroppedError."""
+        self._same.check()
 
     def check_damage(self) -> None:
         """Raises CorruptFileError when slots are damaged."""
@@ -103,6 +108,7 @@ class Opened:
 
     def begin(self, definition: Definition) -> CommitLog:
         """Loads the log, once a table that another program made has a slot 0. Raises CorruptFileError when it cannot be read."""
+        self._same = SameTable(self.store, LOG_LAYOUT)
         self.log, self.damage = self._load_log()
         if self.log is None:
             raise self.damage or CorruptFileError("slot 0 is gone", fix="Adopt the table again.")
@@ -145,7 +151,8 @@ class Opened:
         """The log, under a new process id (rule RO8), or why it cannot be read."""
         self.process = self.system.ids.token()
         try:
-            log = CommitLog(self.store, LOG_LAYOUT, self.system, self._owner, take_over=self._take_over, usable=is_usable)
+            there, over = self.check_there, self._take_over
+            log = CommitLog(self.store, LOG_LAYOUT, self.system, self._owner, take_over=over, usable=is_usable, there=there)
             return log, None
         except CorruptFileError as error:
             return None, error

@@ -13,7 +13,7 @@ from headgate_tables.hudi.change_writer import ChangeWriter
 from headgate_tables.hudi.data_files import layout_of
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.groups import GroupIds
-from headgate_tables.hudi.guard import Guard, MetadataTable, check_there
+from headgate_tables.hudi.guard import Guard, MetadataTable
 from headgate_tables.hudi.keys.partition_path import is_partition_path
 from headgate_tables.hudi.left_record import NOTHING_LEFT, LeftRecord, read_left
 from headgate_tables.hudi.log.parquet_rows import ParquetLayout
@@ -47,7 +47,7 @@ class TableOwner(TableReader, TableServices):
     def __init__(self, opened: Opened, metadata_table: MetadataTable) -> None:
         """``metadata_table``: see ``open_table``."""
         super().__init__(opened)
-        self._guard = Guard(opened.store, metadata_table)
+        self._guard = Guard(opened.store, metadata_table, opened.check_there)
         self._groups: GroupIds | None = None
         self._parquet: ParquetLayout | None = None
         self._sweeper = Sweeper(opened.store)
@@ -151,13 +151,11 @@ class TableOwner(TableReader, TableServices):
         Raises as ``own``, and OutcomeUnknownError.
         """
         log, _ = self._own()
-        if not self._store.stages:
-            check_there(self._store)  # an object store accepts a slot even where everything else was moved away
         log.win_offsets(channels, forget)
 
     def check_there(self) -> None:
-        """Raises TableGoneError when the table's folder was moved or removed; one look at one file."""
-        check_there(self._store)
+        """Raises TableGoneError when the table's folder was moved or removed, or holds another table; one look at one file."""
+        self._opened.check_there()
 
     def adopt(self, *, buckets: int | None = None, roll_back: bool = False, remove_metadata_table: bool = False) -> AdoptResult:
         """Takes over a table that another program made or has written to, so that this library can write it. That program must

@@ -7,7 +7,7 @@ from types import TracebackType
 from headgate_tables.commitlog.commit_log import CommitLog
 from headgate_tables.commitlog.records import GraceRecord
 from headgate_tables.errors import TransactionError
-from headgate_tables.face.results import CommitResult, DeleteResult, DropResult, ExpireResult, SliceLogSize
+from headgate_tables.face.results import CommitResult, DeleteResult, DropResult, ExpireResult
 from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi import deleting
 from headgate_tables.hudi.left_record import leave
@@ -132,7 +132,7 @@ class Table(TableOwner):
         self._tidy(log, beside=beside)
         # Figures from before a fold say nothing: nobody reads the slots before it.
         if beside and (self._left_at < log.state.folded or log.state.n - self._left_at >= LEFT_EVERY):
-            self._leave(log, self.largest_slice())
+            self._leave(log)
 
     def hand_over(self) -> None:
         """Folds the log if that is due, but not on a disk, which reads slots at once and would sync their files first. Then
@@ -144,7 +144,7 @@ class Table(TableOwner):
             return
         if not self._store.stages and log.fold_is_due(leaving=True):
             log.fold()
-        self._leave(log, self.largest_slice(), "" if self._store.stages else self._guard.checked)
+        self._leave(log, "" if self._store.stages else self._guard.checked)
 
     def close(self) -> None:
         """Ends writing through the handle; open transactions lapse. Commits do not depend on this."""
@@ -157,8 +157,11 @@ class Table(TableOwner):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
-    def _leave(self, log: CommitLog, largest: SliceLogSize | None, checked: str = "") -> None:
+    def _leave(self, log: CommitLog, checked: str = "") -> None:
+        self.check_there()  # for another table's next owner the record would be wrong
+        largest = self.largest_slice()
         if checked or largest is not None:
+            self.check_there()
             leave(self._store, log.state, self._opened.system.clock.now_ms(), checked, largest)
             self._left_at = log.state.n
 

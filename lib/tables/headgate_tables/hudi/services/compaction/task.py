@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from headgate_tables.commitlog.same_table import check_there
 from headgate_tables.errors import MissingFileError
 from headgate_tables.face.operation import Operation, OperationResult
 from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi.definition import Definition, Layout
-from headgate_tables.hudi.guard import check_there
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.properties import PROPERTIES_PATH, parse
 from headgate_tables.hudi.services.compaction.execution import compact_slice
@@ -47,7 +47,7 @@ class SliceCompaction:
         try:
             return self._compact(progress)
         except MissingFileError:
-            check_there(self.store)
+            check_there(self.store, LOG_LAYOUT)
             raise
 
     def _compact(self, progress: Callable[[int], None]) -> OperationResult:
