@@ -1,5 +1,6 @@
 """Slot work on a real table: what is reported, in which order, and what stands on the store then."""
 
+import contextlib
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -206,10 +207,7 @@ def test_what_a_request_meets_is_told_to_who_asked_and_ends_the_ownership_if_it_
 
     failed: list[BaseException] = []
     work = RunService(fail, failed.append)
-    if ends:
-        with pytest.raises(type(error)):
-            owner.do(work)
-    else:
+    with pytest.raises(type(error)) if ends else contextlib.nullcontext():
         assert owner.do(work) == []
     assert failed == [error]
 

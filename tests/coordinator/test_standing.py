@@ -164,6 +164,16 @@ async def test_who_has_left_is_not_waited_for_though_the_last_beat_still_told_of
         assert scene.taken == [theirs]
 
 
+async def test_a_table_that_is_made_again_under_its_owner_is_given_up_and_taken_anew() -> None:
+    """Somebody has removed its entry and its folder in between, and the owner has seen neither."""
+    async with standing() as scene:
+        assert scene.taken == ["t"]
+        scene.made.add("t")
+        for _ in range(2):
+            await scene.looked(after=1.0)
+            assert scene.taken == ["t", "t"]
+
+
 async def test_a_table_that_was_held_in_between_has_to_be_free_for_the_whole_time_again() -> None:
     async with standing() as scene:
         scene.alive = [OWN, OTHER]

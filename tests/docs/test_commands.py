@@ -12,6 +12,7 @@ from support.shown_commands import Shown, all_options, parse, shown_commands, sh
 
 OF_OTHERS: Mapping[str, str] = {
     "--build-arg": "docker build",
+    "--find-links": "pip",
     "--parent-shutdown-time-s": "Envoy",
     "--set": "helm",
     "--stop-timeout": "docker run",

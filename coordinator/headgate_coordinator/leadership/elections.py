@@ -182,6 +182,8 @@ class Elections:
         self._state.listing_outage.note_success("listing")
         for table in self._serving.keys() - set(self._state.table_names):
             self._give_up(table, "its entry in the store is gone")
+        for table in [table for table in self._serving if table in self._storage.made]:
+            self._give_up(table, "another one of its name was made")
 
     async def _stand(self, tasks: asyncio.TaskGroup) -> None:
         """Takes free leases in the order of ranks, and at once those that an earlier process of this name holds."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -325,28 +324,6 @@ def test_the_view_of_a_listing_by_a_thread_is_the_one_that_any_handle_lists(scen
     expected = hudi.open_table(str(scene.folder))._opened.snapshots.current().view
     assert (list(found.groups()), found.replaced()) == (list(expected.groups()), expected.replaced())
     assert found.timeline == expected.timeline
-
-
-class Names(dict[str, dict[str, int]]):
-    """Of files by partition, to which there are weak references."""
-
-
-def test_nothing_is_kept_for_a_listing_that_a_service_was_quicker_than(scene: Scene) -> None:
-    """As a savepoint of an operator is. What commits bring would be kept for it as long as the owner lives."""
-    store = HeldStore(str(scene.folder), SystemIds())
-    scene.table = open_on(store, system(scene.clock))
-    scene.table.own()
-    assert scene.table.maintain().more, "it lists"
-    snapshots, names = scene.table._opened.snapshots, Names(a={})
-    kept = weakref.ref(names)
-    snapshots.add_completed("1", "2", names)
-    del names
-    scene.table.savepoint()
-    assert kept() is not None
-    scene.table.maintain()
-    assert kept() is None
-    assert scene.table._maintainer._listing is None
-    store.listing_may_go_on.set()
 
 
 def test_a_commit_whose_metadata_cannot_be_read_keeps_plans_from_being_made(scene: Scene) -> None:

@@ -65,7 +65,7 @@ def test_a_restore_that_is_decided_does_not_ask_to_be_sent_again_when_the_store_
 
 
 @pytest.mark.parametrize("what", ["a restore", "the end of a savepoint"])
-@pytest.mark.parametrize("then", ["a write", "an adoption"])
+@pytest.mark.parametrize("then", ["a write", "an adoption", "a compaction", "a savepoint"])
 def test_who_takes_over_before_a_restore_has_deleted_its_files_goes_on_with_it(
     table: hudi.Table, what: str, then: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -84,11 +84,34 @@ def test_who_takes_over_before_a_restore_has_deleted_its_files_goes_on_with_it(
         with pytest.raises(KeyboardInterrupt):
             call(point)
     with hudi.open_table(table.url) as another:
-        if then == "an adoption":
-            another.adopt()
+        match then:
+            case "an adoption":
+                another.adopt()
+            case "a compaction":
+                another.compact()
+                assert notes(another) == wanted
+            case "a savepoint":
+                assert (another.savepoint() == point) == (what == "a restore")
         write(another, "new")
         assert notes(another) == {**wanted, "a": "new", "new": "new"}
         assert another.verify().ok
+
+
+def test_a_savepoint_whose_files_could_not_be_deleted_is_made_again_and_ends_again(
+    table: hudi.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    point = table.savepoint()
+    with monkeypatch.context() as patch:
+        patch.setattr(table._store, "delete", refusing)
+        table.remove_savepoint(point)
+    assert table.savepoint() == point
+    with hudi.open_table(table.url) as another:
+        another.own()
+        assert list(another.savepoints) == [point]
+        another.remove_savepoint(point)
+    with hudi.open_table(table.url) as third:
+        write(third, "new")
+    assert not [path for path in (tmp_path / "table" / TIMELINE_FOLDER).iterdir() if ".savepoint" in path.name]
 
 
 def test_what_is_decided_is_done_although_the_store_deletes_nothing_yet(

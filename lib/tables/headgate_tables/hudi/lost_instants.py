@@ -28,16 +28,24 @@ FIX = (
 def absent(state: LogState, slots: Sequence[Slot], timeline: Timeline) -> dict[str, str]:
     """Completed instants that were certainly on the timeline and are not, with their completion times. Pure.
 
-    ``slots``: those after the newest fold. All before a fold is published (rule G1), and so is all before any slot but FENCE
-    and ADOPT, which come before what they publish.
+    ``slots``: those after the newest fold. All before a fold is published (rule G1), and so is all before any slot but FENCE and
+    ADOPT, which come before what they publish, and GRACE, whose owner publishes nothing.
     """
     unpublished: set[str] = set()
     for slot in reversed(slots):
         unpublished.add(slot.instant)
-        if slot.kind not in (SlotKind.FENCE, SlotKind.ADOPT):
+        if slot.kind not in (SlotKind.FENCE, SlotKind.ADOPT, SlotKind.GRACE):
             break
     gone = state.commits.keys() - timeline.completed.keys() - unpublished
     return {instant: state.commits[instant] for instant in sorted(gone)}
+
+
+def drop_given_up(timeline: Timeline, state: LogState) -> None:
+    """Takes from the timeline what a restore has undone, or the end of a savepoint: nothing of it is read, planned or saved any
+    more, although a crash came before its files were deleted.
+    """
+    if gone := {name for names in state.deleting.values() for name in names}:
+        timeline.drop(lambda instant: instant.time > state.archived and instant.path in gone)
 
 
 class LostInstants:
@@ -59,6 +67,7 @@ class LostInstants:
         if self._log is None:
             return timeline
         known = self._known if self._known and not self._log.owned else (self._log.state, self._log.unfolded)
+        drop_given_up(timeline, known[0])
         if not absent(*known, timeline) and all(time in timeline.completed for time in seen):
             return timeline
         try:
@@ -82,6 +91,7 @@ class LostInstants:
         """
         state, slots = self._known = read_state(self._store, LOG_LAYOUT)
         timeline = read_timeline(self._store)
+        drop_given_up(timeline, state)
         lost = absent(state, slots, timeline)
         return (self._unexplained(lost, timeline) if lost else lost), timeline
 

@@ -246,8 +246,10 @@ class TableOwner(TableReader, TableServices):
             self._snapshots.stop_keeping()
             self._maintainer.took_over(largest_at(log.state.n, left, log.unfolded))
             self._left = put_back_lost(log, before, since).writes()[-1:]
-        if self._opened.refresh():
+        if redefined := self._opened.refresh():
             self._groups = self._parquet = None
+        if redefined or self._snapshots.lacks(log.state.commits):
+            self._snapshots.forget()
             self._maintainer.forget()
         return log, self._opened.definition or definition
 

@@ -93,6 +93,13 @@ class Snapshots:
         _add(known.view, done, names)
         self._current = known
 
+    def lacks(self, decided: Iterable[str]) -> bool:
+        """Whether the snapshot that is kept has not all of these completed instants: an error or an interrupt came between a slot
+        and ``add_completed``.
+        """
+        kept = self.kept
+        return kept is not None and not kept.view.timeline.completed.keys() >= set(decided)
+
     def forget(self) -> None:
         """Makes the next call list again, because the view may be wrong."""
         self._current = None

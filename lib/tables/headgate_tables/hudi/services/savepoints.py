@@ -27,6 +27,7 @@ def savepoint(table: TableContext, comment: str, user: str) -> str:
     The slot holds all channel records. Raises OptionError for a table without commits.
     """
     table.check()
+    table.log.dead_names.delete_given_up()  # an earlier savepoint of this commit may have left its files
     view = table.view()
     writes = view.timeline.writes()
     if not writes:

@@ -1,6 +1,6 @@
 """The active timeline, listed: which instants are completed, which are pending, and where it starts."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from headgate_tables.errors import CorruptFileError
@@ -42,6 +42,12 @@ class Timeline:
         for each in (self.completed, self.pending):
             for known in [known for known in each if known <= time]:
                 del each[known]
+
+    def drop(self, unwanted: Callable[[Instant], bool]) -> None:
+        """Removes completed instants and savepoints for which ``unwanted`` is true."""
+        for each in (self.completed, self.savepoints):
+            for time in [time for time, instant in each.items() if unwanted(instant)]:
+                del each[time]
 
     def add(self, instants: Iterable[Instant]) -> None:
         """Adds files of the timeline, in any order."""

@@ -1,9 +1,10 @@
 """The life of a compaction plan in the commit log: planned, then done or cancelled (rules TM2, W4, W5). Reads no rows."""
 
+import contextlib
 from collections.abc import Collection, Mapping, Sequence
 
 from headgate_tables.commitlog.records import StuckRecord, encode_derived
-from headgate_tables.errors import TransactionError
+from headgate_tables.errors import RetryLater, TransactionError
 from headgate_tables.face.operation import Operation, OperationResult, Plan
 from headgate_tables.face.settings import TableSettings
 from headgate_tables.hudi.aged_files import AgedFiles, is_aged, leave_aged
@@ -144,7 +145,7 @@ def finish_plan(table: TableContext, instant: str, finished: Sequence[OperationR
         sizes = names.setdefault(each.operation.partition, {})
         sizes.update((file.path.rpartition("/")[2], file.size) for file in each.files)
     table.snapshots.add_completed(instant, completion, names, "commit")
-    drop_staged(table.store, table.log, instant)
+    _drop_staged(table, instant)
     return completion
 
 
@@ -159,7 +160,13 @@ def cancel_plan(table: TableContext, instant: str, dropped: Mapping[Operation, s
     stuck, freed = _remembered(table, (), dropped or {})
     body = PlanCancelled(instant=instant, names=plan_names(plan), stuck=stuck, freed=freed)
     table.log.decide(lambda _: body)
-    drop_staged(table.store, table.log, instant)
+    _drop_staged(table, instant)
+
+
+def _drop_staged(table: TableContext, instant: str) -> None:
+    """Behind the slot that ends a plan, which an error would deny. What is left goes with the stages of this epoch."""
+    with contextlib.suppress(RetryLater):
+        drop_staged(table.store, table.log, instant)
 
 
 def _remembered(
