@@ -45,6 +45,7 @@ FORMS: dict[str, Callable[[int], object]] = {
     "dataclass": Event,
     "RecordBatch": lambda number: arrow_row(number),
     "Table": lambda number: pa.Table.from_batches([arrow_row(number)]),
+    "Table with empty chunks": lambda number: pa.Table.from_batches([arrow_row(-1)[:0], arrow_row(number), arrow_row(-1)[:0]]),
 }
 
 
@@ -64,7 +65,7 @@ async def test_rows_one_at_a_time_share_messages_and_keep_their_order_and_offset
     assert len(cluster.batches) < 50
 
 
-@pytest.mark.parametrize("form", ["RecordBatch", "Table"])
+@pytest.mark.parametrize("form", ["RecordBatch", "Table", "Table with empty chunks"])
 async def test_rows_of_arrow_data_share_messages_too(form: str, cluster: Cluster) -> None:
     async with table_of(cluster) as table, table.channel("c") as channel:
         for number in range(500):

@@ -103,7 +103,7 @@ class RowFormat:
             or not data.schema.equals(self.schema, check_metadata=True)
         ):
             return None
-        row = data if isinstance(data, pa.RecordBatch) else data.to_batches()[0]
+        row = data if isinstance(data, pa.RecordBatch) else next(batch for batch in data.to_batches() if batch.num_rows)
         return None if any(row.column(at).null_count for at in self._never_null_at) else row
 
     # --- Python rows ---

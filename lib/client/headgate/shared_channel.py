@@ -117,7 +117,10 @@ class SharedChannel:
             return
         row_format, offsets = waited.row_format, waited.offsets
         try:
-            for encoded in self.encoder.encode([waited.batch()], row_format.most_rows, row_format.partition_by):
+            batch = waited.batch()
+            if batch.num_rows != len(offsets):
+                raise ValueError(f"{len(offsets)} offsets of {batch.num_rows} rows")
+            for encoded in self.encoder.encode([batch], row_format.most_rows, row_format.partition_by):
                 calls, offsets = offsets[: encoded.rows], offsets[encoded.rows :]
                 self.state.append_rows(row_format, encoded, calls[-1], calls)
         except Exception as error:  # noqa: BLE001
