@@ -36,6 +36,7 @@ _ARROW = frozenset([pa.RecordBatch, pa.Table])
 """By class: of a Python row it is asked in a tenth of the time that ``isinstance`` takes."""
 
 _KEPT = "Buffered rows are kept and still being sent: wait again, or end the program and start above committed_offset."
+_REOPEN = "Open the channel again and send the rows that follow its committed_offset."
 
 
 class SharedChannel:
@@ -111,8 +112,11 @@ class SharedChannel:
         return taken
 
     def append_single_rows(self) -> None:
-        """Under ``lock``: makes entries of the single rows. They were looked at: an error is a defect, which ends the channel."""
-        waited = self.single_rows.take()
+        """Under ``lock``: makes entries of the single rows. They were looked at: an error is a defect, which ends the channel.
+
+        An interrupt by Ctrl-C leaves them waiting, or ends the channel where some have become entries.
+        """
+        waited = self.single_rows.waiting()
         if waited is None:
             return
         row_format, offsets = waited.row_format, waited.offsets
@@ -120,16 +124,24 @@ class SharedChannel:
             batch = waited.batch()
             if batch.num_rows != len(offsets):
                 raise ValueError(f"{len(offsets)} offsets of {batch.num_rows} rows")
-            for encoded in self.encoder.encode([batch], row_format.most_rows, row_format.partition_by):
+            messages = [*self.encoder.encode([batch], row_format.most_rows, row_format.partition_by)]
+            self.single_rows.clear()
+            for encoded in messages:
                 calls, offsets = offsets[: encoded.rows], offsets[encoded.rows :]
                 self.state.append_rows(row_format, encoded, calls[-1], calls)
         except Exception as error:  # noqa: BLE001
-            problem = InternalError(
-                f"channel {self.name!r}: single rows were lost: {error!r}", fix="This is a defect: report it."
-            )
-            problem.__cause__ = error
-            self.failure = self.failure or problem
-            self._on_loop(self.notify_waiters)
+            self._lose_single_rows(error, "This is a defect: report it.")
+        except BaseException as interrupt:
+            if not self.single_rows.offsets:
+                self._lose_single_rows(interrupt, _REOPEN)
+            raise
+
+    def _lose_single_rows(self, why: BaseException, fix: str) -> None:
+        self.single_rows.clear()
+        problem = InternalError(f"channel {self.name!r}: single rows were lost: {why!r}", fix=fix)
+        problem.__cause__ = why
+        self.failure = self.failure or problem
+        self._on_loop(self.notify_waiters)
 
     @property
     def offset(self) -> int:

@@ -101,16 +101,18 @@ class SingleRows:
         self.size = together
         return taken
 
-    def take(self) -> Waited | None:
-        """What waits, of which nothing is left; None when nothing does."""
+    def waiting(self) -> Waited | None:
+        """What waits, and goes on waiting until ``clear``; None when nothing does."""
         row_format, offsets = self.row_format, self.offsets
         if row_format is None or not offsets:
             return None
         counted = offsets[-1] - offsets[0] == len(offsets) - 1
         batches = self._batches if self._last is None else [*self._batches, self._last]
-        waited = Waited(row_format, range(offsets[0], offsets[-1] + 1) if counted else offsets, self._rows, batches)
+        return Waited(row_format, range(offsets[0], offsets[-1] + 1) if counted else offsets, self._rows, batches)
+
+    def clear(self) -> None:
+        """Leaves nothing waiting, and what ``waiting`` returned as it is."""
         self.offsets, self.size, self._rows, self._batches, self._last, self._last_bytes = [], 0, [], [], None, 0
-        return waited
 
     def _joined(self, row: pa.RecordBatch) -> tuple[pa.RecordBatch, int]:
         """The last batch with the row, and the row's bytes. It is a copy: the program may change what it gave."""
