@@ -49,6 +49,9 @@ READ = {
     "an empty text among numbers": Read('a,b\n1,""\n2,"3"\n', {}, "int64 int64", [(1, None), (2, 3)]),
     "decimal commas": Read("x;y\n1.234,5;1\n", {"decimal": ",", "thousands": "."}, "double int64", [(1234.5, 1)]),
     "thousands": Read('x\n"1,234"\n"1,234,567.5"\n', {"thousands": ","}, "double", [(1234.0,), (1234567.5,)]),
+    "thousands and an exponent": Read('x\n"1,234e3"\n', {"thousands": ","}, "double", [(1234000.0,)]),
+    "a short group behind others": Read('x\n"1,234,56"\n', {"thousands": ","}, "string", [("1,234,56",)]),
+    "a short group of decimal commas": Read("x\n1.234.5\n", {"decimal": ",", "thousands": "."}, "string", [("1.234.5",)]),
     "truth": Read("b\ntrue\nFalse\nTRUE\n", {}, "bool", [(True,), (False,), (True,)]),
     "words for truth": Read("b\nja\nNein\n", {"true_words": ("ja",), "false_words": ("nein",)}, "bool", [(True,), (False,)]),
     "numbers stay numbers": Read("b\n1\n0\n", {}, "int64", [(1,), (0,)]),
@@ -119,6 +122,12 @@ REFUSED = {
         "d\n03/04/24\n", {"date_format": "%d/%m/%Y", "casts": (("d", pa.date32()),)}, "four digits", "--date-format"
     ),
     "a number that does not fit": Refused("n\n1\n300\n", {"casts": (("n", pa.int8()),)}, "row 2, column 'n': '300'", "--null"),
+    "a short group": Refused(
+        'n\n"1,234,56"\n', {"thousands": ",", "casts": (("n", pa.int64()),)}, "row 1, column 'n': '1,234,56'", "--null"
+    ),
+    "a short group of decimal commas": Refused(
+        "x;y\n1.234.5;1\n", {"decimal": ",", "thousands": ".", "casts": (("x", pa.float64()),)}, "'1.234.5'", "--null"
+    ),
     "more than a float32 can be": Refused("n\n1e300\n", {"casts": (("n", pa.float32()),)}, "too large", "--null"),
     "digits that a decimal lacks": Refused("n\n1.005\n", {"casts": (("n", pa.decimal128(9, 2)),)}, "data loss", "--decimal"),
     "a word that is no truth": Refused("b\nyes\n", {"casts": (("b", pa.bool_()),)}, "'yes' is no bool", "--true"),

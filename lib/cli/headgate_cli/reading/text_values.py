@@ -143,7 +143,7 @@ def numbers(texts: Array, kind: pa.DataType, options: ReadOptions) -> Array:
     """Texts of numbers as Arrow reads them. What has the wrong marks keeps or gets one that no number has."""
     if options.thousands:
         mark = "\\" + options.thousands
-        grouped = pc.match_substring_regex(texts, rf"^[+-]?\d{{1,3}}(?:{mark}\d{{3}})+(?:\D\d*)?$")
+        grouped = pc.match_substring_regex(texts, rf"^[+-]?\d{{1,3}}(?:{mark}\d{{3}})+(?:[^\d{mark}]\d*)?$")
         texts = pc.if_else(grouped, pc.replace_substring(texts, options.thousands, ""), texts)
     if options.decimal != ".":
         texts = pc.replace_substring(texts, ".", "?")  # else 1.500 would be read as 1.5
