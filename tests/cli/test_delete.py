@@ -1,6 +1,7 @@
 """`headgate table delete` at an address: it counts, shows and asks, deletes in one commit, and says where the bytes still are."""
 
 import io
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,10 @@ import pytest
 
 from headgate_cli.exits import ExitCode
 from headgate_cli.main import run
+from headgate_cli.table.delete import _Address
 from headgate_cli.table.erasure import erasure_notes
 from headgate_tables import hudi
+from headgate_tables.errors import StoreUnavailableError
 from headgate_tables.face.settings import TableSettings
 from support.erased import files_holding
 from support.readers import read_by_hudi_rs
@@ -93,6 +96,35 @@ def test_rows_for_which_the_condition_is_null_stay(headgate: Any, url: str) -> N
     assert left(url) == ["a", "e"]
     code, (done,), _ = headgate("table", "delete", url, "--where", "NOT note = 'x'", "--yes")
     assert (code, done["rows"], done["instant"]) == (ExitCode.OK, 0, "")
+
+
+@pytest.mark.parametrize(("where", "deleted"), [("note = 'x'", 1), ("note = 'nobody'", 0)])
+def test_what_was_deleted_is_told_when_the_table_cannot_be_read_again(
+    where: str, deleted: int, headgate: Any, url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(_: object) -> None:
+        raise StoreUnavailableError("the store does not answer", fix="Try again.")
+
+    monkeypatch.setattr(_Address, "location", gone)
+    code, (done,), error = headgate("table", "delete", url, "--where", where, "--yes")
+    assert (code, done["rows"], done["savepoints"], error) == (ExitCode.OK, deleted, None, {})
+    assert len(left(url)) == 5 - deleted
+    assert run(["table", "delete", url, "--where", "id = 'e'", "--yes"]) == ExitCode.OK
+    said = capsys.readouterr()
+    assert "1 row in 1 partition deleted" in said.out
+    assert "the store does not answer" in said.err
+
+
+def test_an_interrupt_while_the_table_is_read_again_leaves_the_record(
+    url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_Address, "location", interrupted)
+    assert run(["table", "delete", url, "--where", "note = 'x'", "--yes", "--json"]) == ExitCode.INTERRUPTED
+    done = json.loads(capsys.readouterr().out)
+    assert (done["rows"], done["savepoints"]) == (1, None)
 
 
 def test_a_wrong_condition_names_the_column_that_is_meant(headgate: Any, url: str) -> None:

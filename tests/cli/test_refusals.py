@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from demo.ports import free_port
-from headgate.errors import UnavailableError
+from headgate.acks import Acks
+from headgate.errors import NotCommittedError, UnavailableError
+from headgate.shared_channel import _KEPT
 from headgate_cli.exits import ExitCode
 from headgate_cli.failures import describe_error
 from headgate_cli.logged import warnings_printed
@@ -51,6 +53,14 @@ def test_a_cluster_that_answers_is_not_to_be_started() -> None:
     failure = describe_error(UnavailableError("localhost:1: the server closes the connection", fix="Name the file."))
     assert failure is not None
     assert failure.fix == "Name the file."
+
+
+def test_rows_that_were_not_committed_in_time_are_a_break_and_not_nothing_done() -> None:
+    error = NotCommittedError("rows are not queryable", fix=f"Wait. {_KEPT}", offset=9, level="queryable", acks=Acks())
+    failure = describe_error(error)
+    assert failure is not None
+    assert (failure.code, failure.kind) == (ExitCode.REOPEN, "NotCommittedError")
+    assert failure.fix == "Wait. Run the same command again: it continues after the rows that are committed."
 
 
 def test_an_empty_token_file_is_not_a_token_that_was_left_out(headgate: Any, tmp_path: Path) -> None:

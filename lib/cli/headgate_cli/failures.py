@@ -57,6 +57,7 @@ def _by_next_step(error: BaseException) -> CommandFailure | None:
     from headgate_tables import errors as tables
 
     codes: dict[type[BaseException], ExitCode] = {
+        sdk.NotCommittedError: ExitCode.REOPEN,  # rows before these may be committed
         sdk.RetryLater: ExitCode.RETRY_LATER,
         sdk.Resume: ExitCode.REOPEN,
         sdk.FixCall: ExitCode.FIX_CALL,

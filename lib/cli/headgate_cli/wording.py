@@ -35,7 +35,10 @@ _RULES: Sequence[tuple[str, str]] = (
     (r"mode='?(\w+)'? with since='?(\d*)'?", "--read-optimized with --since"),
     (r"Open the channel again and send the rows that follow its committed_offset", "Run the same command again"),
     (r"Then send the corrected rows with offset=\d+, or skip\(\)", "Correct these rows in the file, then load it again"),
-    (r"wait again, or end the program and start above committed_offset", "run the same command again to load the rest"),
+    (
+        r"Buffered rows are kept and still being sent: wait again, or end the program and start above committed_offset",
+        "Run the same command again: it continues after the rows that are committed",
+    ),
     (r"after a restart start above committed_offset", "a channel's offsets never fall"),
     (rf"{_PARAMETER}=(?:\.{{3,4}}|…|\[\.\.\.\]|True)", r"<\1>"),
     (rf"{_PARAMETER}='([^']*)'", r"<\1> \2"),

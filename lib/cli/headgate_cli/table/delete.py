@@ -10,7 +10,7 @@ import click
 import headgate
 from headgate_cli.cluster import Access
 from headgate_cli.exits import ExitCode
-from headgate_cli.failures import CommandError
+from headgate_cli.failures import CommandError, describe_error
 from headgate_cli.maintenance.target import is_address, open_address
 from headgate_cli.options import NAME_OR_URL, cluster_options, storage_option, storage_settings
 from headgate_cli.output import Output, counted, json_option
@@ -185,23 +185,37 @@ def _rows_of(found: _Done) -> str:
 
 
 def _show_done(output: Output, place: _Place, table_name: str, done: _Done) -> int:
-    with place.location().open() as table:
-        savepoints, settings = list(table.savepoints), table.settings
-    output.print_json({**_record(done), "savepoints": savepoints})
-    if not done.rows:
-        output.print_text("No row matches.")
-        return ExitCode.OK
     left, by = 0, ""
     if isinstance(done, headgate.Deletion):
         left, by = done.left or 0, f"through channel {done.channel}, up to offset {done.offset:,}"
     else:
         by = f"in {done.instant}"
-    output.print_text(f"{_rows_of(done)} deleted, {by}.", fg="green")
-    for note in erasure_notes(table_name, settings, savepoints, in_cluster=place.is_name):
-        output.print_text(note)
+    if done.rows:
+        output.print_text(f"{_rows_of(done)} deleted, {by}.", fg="green")
+    else:
+        output.print_text("No row matches.")
+    _show_where_bytes_are(output, place, table_name, done)
     if left:
         output.print_text(f"Rows that match came meanwhile: {left:,}. Run the same command again.", fg="yellow")
     return ExitCode.PROBLEMS if left else ExitCode.OK
+
+
+def _show_where_bytes_are(output: Output, place: _Place, table_name: str, done: _Done) -> None:
+    """And the record for programs, with the savepoints: rows are deleted, whether or not the table can be read again."""
+    savepoints: list[str] | None = None
+    try:
+        with place.location().open() as table:
+            settings, savepoints = table.settings, list(table.savepoints)
+    except Exception as error:
+        failure = describe_error(error)
+        if failure is None:
+            raise
+        output.print_warning(f"which savepoints keep their bytes is not known: {failure.message}. {failure.fix}")
+        return
+    finally:
+        output.print_json({**_record(done), "savepoints": savepoints})
+    for note in erasure_notes(table_name, settings, savepoints, in_cluster=place.is_name) if done.rows else ():
+        output.print_text(note)
 
 
 def _record(done: _Done) -> dict[str, Any]:
