@@ -16,6 +16,7 @@ from headgate.definition import Evolve, TableInfo
 from headgate.errors import RowError, SchemaError
 from headgate.evolving import brought, rereadable
 from headgate.row_formats import RowFormats
+from headgate.rows import detect_operation_type
 from headgate_proto.api.v1 import errors_pb2 as err
 from headgate_proto.api.v1 import tables_pb2
 from support.scripted_knobs import Row
@@ -125,6 +126,12 @@ def test_fields_inside_structs_and_lists_are_added_and_their_other_types_stay() 
 def test_deletes_bring_nothing_and_mixed_rows_no_column_of_their_operation() -> None:
     assert needs([{**ROW, "gate": "A1"}], operation="delete") == {}
     assert needs([{"op": "upsert", **ROW, "gate": "A1"}, {"op": "delete", **ROW}], operation="mixed") == {"gate": pa.string()}
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_a_frame_of_upserts_and_deletes_widens_by_its_values(frame: Any) -> None:
+    rows, _ = detect_operation_type(frame({"op": ["upsert"], "id": ["a"], "day": ["d"], "count": [MORE_THAN_INT32]}), "op")
+    assert needs(rows, operation="mixed") == {"count": pa.int64()}
 
 
 def test_rows_that_would_not_fit_afterwards_change_nothing_and_the_error_is_theirs() -> None:

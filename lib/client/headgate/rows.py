@@ -270,10 +270,13 @@ def _fitted(columns: Sequence[Column], rows: Sequence[Mapping[str, object]], fir
 
 
 def detect_operation_type(data: object, column: str) -> tuple[object, pa.DataType]:
-    """The rows (a list, if they were an iterator) and the type of their operation column: of the schema or of the first row."""
+    """The rows (a list, if they were an iterator) and the type of their operation column: of the schema or of the first row.
+
+    Frames of other libraries become a table: of a stream, rows are buffered before a later one that does not fit is seen.
+    """
     schema = getattr(data, "schema", None)
     if not isinstance(schema, pa.Schema) and hasattr(data, "__arrow_c_stream__"):
-        data = stream_of(data)
+        data = stream_of(data).read_all()
         schema = data.schema
     if isinstance(schema, pa.Schema):
         at = schema.get_field_index(column)
