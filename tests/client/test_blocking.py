@@ -182,6 +182,39 @@ def test_ctrl_c_leaves_cleanly(cluster: Cluster) -> None:
     assert (out, problems, program.returncode) == ("left\n", "", 0)
 
 
+def test_calls_of_a_signals_handler_inside_of_another_call_raise_and_change_nothing(cluster: Cluster) -> None:
+    body = """
+        import signal
+        from headgate.channel_state import ChannelState
+
+        skip = ChannelState.skip
+
+        def interrupted(*arguments):
+            signal.raise_signal(signal.SIGUSR1)
+            return skip(*arguments)
+
+        def handle(*_):
+            calls = (ch.flush, ch.close, hg.close, hg.tables, lambda: ch.upsert((2,)), lambda: ch.skip(9), lambda: ch.offset)
+            for call in calls:
+                try:
+                    call()
+                except headgate.InsideCallError as error:
+                    print("raised", "Raise KeyboardInterrupt" in error.fix)
+
+        signal.alarm(30)
+        signal.signal(signal.SIGUSR1, handle)
+        with hg, table.channel("c") as ch:
+            ch.upsert((1,))
+            ChannelState.skip = interrupted
+            ch.skip(8)
+            ch.upsert((3,))
+    """
+    with start(cluster, body) as program:
+        assert program.communicate() == ("raised True\n" * 7, "")
+    assert program.returncode == 0
+    assert ids(cluster) == [1, 3]
+
+
 @pytest.mark.slow
 def test_a_program_that_forgets_to_close_ends_all_the_same(cluster: Cluster) -> None:
     body = """

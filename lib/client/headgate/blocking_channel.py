@@ -55,6 +55,7 @@ class Channel:
         self._thread = thread
         self._core = core
         self._shared = core.runner.channel
+        thread.shares(self._shared.lock)
 
     def __enter__(self) -> Self:
         return self
@@ -75,7 +76,7 @@ class Channel:
     @property
     def offset(self) -> int:
         """The offset of the last buffered row. After an error in a call of many rows, resume with the rows above it."""
-        self._thread.check_is_here()
+        self._check_is_here()
         return self._core.offset
 
     def upsert(self, rows: object, offset: int | None = None, *, timeout: float | None = None) -> Receipt:
@@ -140,7 +141,7 @@ class Channel:
                 save_for_later(refused.rows)
                 ch.skip()
         """
-        self._thread.check_is_here()
+        self._check_is_here()
         self._shared.skip(whole(offset))
 
     def flush(self, level: Level = "queryable", *, timeout: float | None = None) -> None:
@@ -165,10 +166,17 @@ class Channel:
         if self._thread.is_here:
             self._thread.run(self._core.close(level, timeout=timeout))
 
+    def _check_is_here(self) -> None:
+        """Raises ClosedError, InsideCallError."""
+        self._thread.check_is_here()
+        self._shared.lock.check_not_here()
+
     def _append(self, row_format: RowFormat, rows: object, offset: int | None, timeout: float | None) -> Receipt:
         """Converts rows on the caller's thread; waits on the event loop only when the buffer is full."""
         self._thread.check_is_here()
         shared, offset = self._shared, whole(offset)
+        if shared.lock.is_here():
+            shared.lock.check_not_here()
         if (single := shared.try_row(row_format, rows, offset)) is not None:
             return Receipt(self, single)
         row_format, rows, columns = self._core.prepared(row_format, rows)

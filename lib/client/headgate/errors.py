@@ -20,6 +20,7 @@ HeadgateError
 │   │   └── TableRenamedError            it has another name now, which the message says
 │   ├── RangeGoneError               the past that a scan asks for was cleaned away; the message names what is left
 │   ├── TableExistsError
+│   ├── InsideCallError              a signal's handler made it, in the middle of another call of its thread
 │   └── ClosedError                  the connection or channel is closed
 └── GiveUp                       something outside the program has to change first
     ├── ChannelTakenOverError        a newer producer opened this channel; never retried
@@ -115,8 +116,7 @@ class BatchRefusedError(FixCall):
     """A writer refused a batch, and the channel is stopped until the batch is corrected or skipped (rule CH2).
 
     ``reason`` is the error code without its prefix (``"NULL_KEY"``), ``rows`` are the refused rows, ``offset`` is the offset of
-    the last of them and ``after`` the offset before the first. Rows appended later stay buffered and follow once this is
-    settled::
+    the last of them and ``after`` the offset before the first. Rows appended later stay buffered and follow then::
 
         try:
             ch.flush()
@@ -147,8 +147,7 @@ class SliceSetAsideError(BatchRefusedError):
             else:
                 ch.skip()
 
-    The slice refuses later rows of the same keys too. Rows that a program keeps stay in order if it sends them in order once the
-    slice takes rows again.
+    The slice refuses later rows of the same keys too. Rows that are kept stay in order if sent in order once it takes rows again.
     """
 
     def __init__(
@@ -198,6 +197,10 @@ class RangeGoneError(FixCall):
 
 class TableExistsError(FixCall):
     """A table of this name exists; with ``exist_ok``, one with another definition."""
+
+
+class InsideCallError(FixCall):
+    """A signal's handler made the call in the middle of another one of its thread, which it would wait for without end."""
 
 
 class ClosedError(FixCall):

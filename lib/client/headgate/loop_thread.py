@@ -9,7 +9,8 @@ from concurrent.futures import CancelledError, Future
 from contextlib import AbstractAsyncContextManager
 from typing import Generic, TypeVar
 
-from headgate.errors import ClosedError, connection_closed
+from headgate.errors import ClosedError, HeadgateError, connection_closed
+from headgate.owned_lock import OwnedLock
 
 Result = TypeVar("Result")
 Resource = TypeVar("Resource")
@@ -33,8 +34,9 @@ class LoopThread(Generic[Resource]):
         self._thread.start()
         self._loop, stop, self.resource = ready.result()
         _open.add((self._process, self._thread))
-        # Re-entrant: a signal's handler may close the connection.
+        # Re-entrant: a signal's handler may close the connection, unless it interrupts what has one of the locks.
         self._gate = threading.RLock()
+        self._locks: weakref.WeakSet[OwnedLock] = weakref.WeakSet()
         self._end = weakref.finalize(self, _end, self._process, self._gate, self._thread, self._loop, stop)
 
     @property
@@ -47,15 +49,27 @@ class LoopThread(Generic[Resource]):
         if not self.is_here:
             raise ClosedError("the connection belongs to the parent process", fix=_FORK)
 
+    def shares(self, lock: OwnedLock) -> None:
+        """The loop waits for this lock, too: a thread that has it must not wait for the loop."""
+        with self._gate:
+            self._locks.add(lock)
+
+    def _check_no_lock_is_here(self) -> None:
+        with self._gate:
+            locks = [*self._locks]
+        for lock in locks:
+            lock.check_not_here()
+
     def run(self, coroutine: Coroutine[object, None, Result]) -> Result:
-        """The coroutine's result; callable from any thread. Ctrl-C cancels the coroutine. Raises ClosedError."""
+        """The coroutine's result; callable from any thread. Ctrl-C cancels the coroutine. Raises ClosedError, InsideCallError."""
         try:
             self.check_is_here()
+            self._check_no_lock_is_here()
             with self._gate:  # behind its end the loop would take the coroutine and never run it
                 if not self._end.alive:
                     raise connection_closed()
                 future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
-        except ClosedError:
+        except HeadgateError:
             coroutine.close()
             raise
         try:
@@ -67,7 +81,8 @@ class LoopThread(Generic[Resource]):
             raise
 
     def close(self) -> None:
-        """Leaves the resource and ends the thread. Idempotent."""
+        """Leaves the resource and ends the thread. Idempotent. Raises InsideCallError."""
+        self._check_no_lock_is_here()
         self._end()
 
 

@@ -20,12 +20,14 @@ from headgate.errors import (
     BatchRefusedError,
     ClosedError,
     HeadgateError,
+    InsideCallError,
     InternalError,
     NotCommittedError,
     SliceSetAsideError,
     UnavailableError,
     code_name,
 )
+from headgate.owned_lock import OwnedLock
 from headgate.row_reader import RowValues
 from headgate.rows import RowFormat
 from headgate.single_rows import MOST_BYTES, MOST_ROWS, Pace, SingleRows
@@ -52,7 +54,7 @@ class SharedChannel:
         self.name = name
         self.encoder = encoder
         self.state = ChannelState(limit)
-        self.lock = threading.Lock()
+        self.lock = OwnedLock()
         self.single_rows = SingleRows()
         self._pace = pace or Pace()
         self.failure: HeadgateError | None = None
@@ -113,7 +115,6 @@ class SharedChannel:
 
     def append_single_rows(self) -> None:
         """Under ``lock``: makes entries of the single rows. They were looked at: an error is a defect, which ends the channel.
-
         An interrupt by Ctrl-C leaves them waiting, or ends the channel where some have become entries.
         """
         waited = self.single_rows.waiting()
@@ -129,12 +130,12 @@ class SharedChannel:
             for encoded in messages:
                 calls, offsets = offsets[: encoded.rows], offsets[encoded.rows :]
                 self.state.append_rows(row_format, encoded, calls[-1], calls)
-        except Exception as error:  # noqa: BLE001
-            self._lose_single_rows(error, "This is a defect: report it.")
-        except BaseException as interrupt:
-            if not self.single_rows.offsets:
-                self._lose_single_rows(interrupt, _REOPEN)
-            raise
+        except BaseException as error:
+            is_defect = isinstance(error, Exception) and not isinstance(error, InsideCallError)
+            if is_defect or not self.single_rows.offsets:
+                self._lose_single_rows(error, "This is a defect: report it." if is_defect else _REOPEN)
+            if not is_defect:
+                raise
 
     def _lose_single_rows(self, why: BaseException, fix: str) -> None:
         self.single_rows.clear()
