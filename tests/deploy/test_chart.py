@@ -188,6 +188,13 @@ def test_what_watches_is_what_the_repository_has() -> None:
     assert all(each["metadata"]["labels"]["release"] == "prometheus" for each in (rules, monitor))
 
 
+@pytest.mark.parametrize("name", ["rows.v2", "2rows", "rows-"])
+def test_a_release_whose_name_no_service_may_have_is_refused(name: str) -> None:
+    refused = template(None, STORE, release=name)
+    assert refused.code != 0
+    assert "name" in refused.errors
+
+
 def test_alerts_name_pages_of_the_operator_s_own_site() -> None:
     said = template(VALUES["watching"], "monitoring.runbooks=https://site/")
     (rules,) = [each for each in manifests(said.out) if each["kind"] == "PrometheusRule"]

@@ -210,6 +210,17 @@ def test_a_lost_machine_is_given_up_soon_and_a_scale_down_takes_one_pod_at_a_tim
         assert keda["behavior"] == scaler["behavior"]
 
 
+def test_keda_counts_the_pods_of_its_own_release_alone() -> None:
+    found = rendered("keda")
+    for service, counted in (("writer", "writer"), ("compactor", "coordinator")):
+        triggers = find(found, "ScaledObject", f"headgate-{service}")["spec"]["triggers"]
+        (query,) = [each["metadata"]["query"] for each in triggers if each["type"] == "prometheus"]
+        for pattern in re.findall(r'pod=~"([^"]+)"', query):
+            names = [f"headgate-{counted}-12", f"headgate-test-{counted}-0", f"headgate-{counted}-test-0"]
+            assert [bool(re.fullmatch(pattern, name)) for name in names] == [True, False, False]
+        assert "pod=~" in query
+
+
 @pytest.mark.parametrize("name", VALUES)
 def test_pods_of_one_part_stand_apart_where_they_can(name: str) -> None:
     """Spread alone is weighed against the load of machines: both writers may land on one, and be lost with it."""

@@ -41,6 +41,15 @@ def test_a_conflict_is_a_taken_name_only_where_the_store_calls_it_so() -> None:
     assert outcome_of(AlreadyExistsError(f"Object at {taken} exists: {said}{racing}"), taken) is Outcome.UNKNOWN
 
 
+def test_an_upload_that_stalled_is_no_refusal() -> None:
+    said = "Error performing PUT http://store/x in 9s - Server returned non-2xx status code: 400 Bad Request: "
+    stalled = GenericError(f"{said}<Error><Code>RequestTimeout</Code></Error>")
+    assert outcome_of(stalled, "a/file") is Outcome.UNKNOWN
+    assert isinstance(failure(stalled, "a/file"), StoreUnavailableError)
+    with pytest.raises(StoreDeniedError):
+        outcome_of(GenericError(f"{said}<Error><Code>InvalidRequest</Code></Error>"), "a/file")
+
+
 SECRET = "hunter2-session-token"
 EXPIRED = (
     '<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>ExpiredToken</Code><Message>The provided token has expired.</Message>'

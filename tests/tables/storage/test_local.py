@@ -93,6 +93,13 @@ def test_the_version_of_a_folder_changes_with_its_names(local: Store, root: Path
 # --- files of others ---
 
 
+def test_folders_that_are_named_like_temporary_files_are_listed(local: Store) -> None:
+    local.create(".tmp-a/b", [b"x"], durable=False)
+    for after in (None, ""):
+        assert local.list_folder("", after=after).folders == [".tmp-a"]
+    assert local.list_folder(".tmp-a").files == ["b"]
+
+
 def test_temporary_files_of_killed_processes_are_not_listed(local: Store, root: Path) -> None:
     local.create("slot/1", [b"x"], durable=True)
     (root / "slot/.tmp-0123").write_bytes(b"half a sl")

@@ -2,6 +2,7 @@
 
 {{- define "headgate.check" -}}
 {{- if not .Values.store }}{{ fail "store is missing: --set store=s3://bucket/prefix (gs://…, az://…, or /folder with storage.volume.claim)" }}{{ end }}
+{{- if not (regexMatch "^[a-z]([-a-z0-9]*[a-z0-9])?$" .Release.Name) }}{{ fail "the release's name has to begin with a letter and have letters, digits and hyphens alone: Services are named by it" }}{{ end }}
 {{- if gt (len .Release.Name) 40 }}{{ fail "the release's name is too long: at most 40 characters, so that pods' names fit" }}{{ end }}
 {{- if and .Values.storage.s3.roleArn .Values.storage.existingSecret }}{{ fail "storage.s3.roleArn and storage.existingSecret: give one of them; keys in the environment would hide the role" }}{{ end }}
 {{- if and (hasPrefix "http://" .Values.storage.s3.endpoint) (not .Values.storage.s3.allowHttp) }}{{ fail "storage.s3.endpoint is http://: set storage.s3.allowHttp=true if rows may be sent in plaintext" }}{{ end }}

@@ -30,6 +30,8 @@ _UNDECIDED = (408, 409, 429)
 """4xx answers after which the same create may be sent again: timeout, a conflicting request under way, too many requests."""
 
 
+_TIMED_OUT = "<Code>RequestTimeout</Code>"
+"""What S3 says with a 400 when an upload stalls, and others with a 408."""
 _AZURE_EXISTS = "<Code>BlobAlreadyExists</Code>"
 """What Azure says with a 409, which means a conflicting request elsewhere."""
 _ASKED_IDENTITY = re.compile(r"Error performing (token request|[A-Z]+ http://169\.254\.169\.254/)")
@@ -95,8 +97,9 @@ def _is_refusal(error: Exception, status: int | None) -> bool:
 
 
 def _status(error: Exception, key: str) -> int | None:
-    found = _STATUS.search(_without_key(error, key))
-    return int(found[1]) if found else None
+    text = _without_key(error, key)
+    found = _STATUS.search(text)
+    return None if found is None else 408 if _TIMED_OUT in text else int(found[1])
 
 
 def _without_key(error: Exception, key: str) -> str:
