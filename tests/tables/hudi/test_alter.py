@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from headgate_tables import hudi
@@ -38,6 +39,23 @@ def table(tmp_path: Path) -> hudi.Table:
     made.upsert(rows(("a", 1, "base"), ("b", 1, "base"), ("c", 1, "base")))
     made.upsert(rows(("a", 2, "log"), ("d", 2, "log")))
     return made
+
+
+@pytest.mark.parametrize("block_format", ["parquet", "avro"])
+def test_each_column_alone_has_a_value_for_every_row_also_of_logs_that_lack_it(tmp_path: Path, block_format: str) -> None:
+    table = create(tmp_path, buckets=1)
+    table.configure({"hoodie.logfile.data.block.format": block_format})
+    table.upsert(rows(("a", 1, "base"), ("b", 1, "base"), ("c", 1, "base")))
+    table.upsert(rows(("a", 2, "log"), ("d", 2, "log"), ("e", 2, "log"), ("f", 2, "log")))
+    table.delete(keys(("f", 4)))
+    table.alter(GATE)
+    table.upsert(gated(("e", 5, "later", "open")))
+    whole = table.scan().to_table()
+    assert whole.num_rows == 5
+    for name in whole.column_names:
+        alone = table.scan([name]).to_table()
+        assert sorted(alone[name].to_pylist(), key=str) == sorted(whole[name].to_pylist(), key=str)
+    assert table.scan(["gate"], filter=pc.field("gate").is_null()).to_table().num_rows == 4
 
 
 def gated(*entries: tuple[str, int, str, str | None]) -> pa.Table:

@@ -210,7 +210,8 @@ class SliceReader:
             first, last = np.searchsorted(shown, logs.starts[index : index + 2])
             if first == last or isinstance(block, DeleteBlock):
                 continue
-            names = [name for name in wanted.read if name in block.column_names]
+            # Of rows without a column, Arrow's take leaves none.
+            names = [name for name in wanted.read if name in block.column_names] or [RECORD_KEY]
             rows = block.read(names)
             if last - first < rows.num_rows:
                 rows = rows.take(shown[first:last] - logs.starts[index])
