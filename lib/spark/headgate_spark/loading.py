@@ -72,6 +72,7 @@ def run_prepared(
     epoch, definition = table.own(), setup.definition
     if definition_of(table) != definition:
         raise SchemaError(f"{table.url} was altered while the load was planned", fix="Run the load again.")
+    definition = definition_of(table)  # equal, but for its file groups, which others may have replaced since
     listener = Listener(progress)
     with table.transaction() as transaction:
         match load:
