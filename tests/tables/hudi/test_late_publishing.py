@@ -245,3 +245,18 @@ def test_h8_files_that_an_archiving_has_yet_to_delete_are_not_a_finding(tmp_path
     monkeypatch.setattr(DeadNames, "delete_given_up", lambda names: None)
     assert table.archive().instants
     assert hudi.open_table(table.url).verify().ok
+
+
+@STORES
+def test_an_overwrite_that_stands_is_no_error_though_another_has_the_table_by_then(
+    tmp_path: Path, store: type[FaultyStore]
+) -> None:
+    clock = SetClock()
+    sleeper, _ = written(tmp_path, clock, store)
+    transaction = sleeper.transaction()
+    transaction.announce_bulk_load("insert_overwrite_table")
+    result = transaction.commit(on_durable=lambda: overtake(tmp_path, clock, store))
+    assert result.instant == transaction.instant
+    assert "first" not in notes(hudi.open_table(sleeper.url))
+    with pytest.raises(DeposedError):
+        sleeper.upsert(rows(("never", 1, "x")))

@@ -1,12 +1,13 @@
 """The owning half of a table handle: the fence, transactions, channels, and repairs of commit log and timeline."""
 
+import contextlib
 from collections.abc import Collection, Sequence
 
 from headgate_tables.commitlog.commit_log import CommitLog
 from headgate_tables.commitlog.first_slot import create_log
 from headgate_tables.commitlog.records import Channels
-from headgate_tables.errors import OptionError, TransactionError
-from headgate_tables.face.results import AdoptResult, CommitInfo, CommitResult, RepairResult, VersionChange
+from headgate_tables.errors import DeposedError, OptionError, TransactionError
+from headgate_tables.face.results import AdoptResult, CommitInfo, RepairResult, VersionChange
 from headgate_tables.face.writing import LoadMode
 from headgate_tables.hudi.bulk_loads import BulkLoad
 from headgate_tables.hudi.change_writer import ChangeWriter
@@ -14,15 +15,14 @@ from headgate_tables.hudi.data_files import layout_of
 from headgate_tables.hudi.definition import Definition
 from headgate_tables.hudi.groups import GroupIds
 from headgate_tables.hudi.guard import Guard, MetadataTable
-from headgate_tables.hudi.keys.partition_path import is_partition_path
 from headgate_tables.hudi.left_record import NOTHING_LEFT, LeftRecord, read_left
 from headgate_tables.hudi.log.parquet_rows import ParquetLayout
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
 from headgate_tables.hudi.lost_files import LostFiles
 from headgate_tables.hudi.lost_instants import put_back, put_back_lost
 from headgate_tables.hudi.opened import Opened
-from headgate_tables.hudi.partition_file import partition_file
 from headgate_tables.hudi.reading import TableReader
+from headgate_tables.hudi.removals import RowRemovals
 from headgate_tables.hudi.returned_instants import take_away
 from headgate_tables.hudi.services import versioning
 from headgate_tables.hudi.services.foreign import adopting
@@ -37,11 +37,10 @@ from headgate_tables.hudi.timeline.active import list_instants
 from headgate_tables.hudi.timeline.instant import Instant
 from headgate_tables.hudi.transaction import Transaction
 from headgate_tables.hudi.versions import TableVersion
-from headgate_tables.name_lists import names_in
 from headgate_tables.storage.probe import probe
 
 
-class TableOwner(TableReader, TableServices):
+class TableOwner(TableReader, TableServices, RowRemovals):
     """Any write owns the table first: the first one of a handle *fences* (rule F1), which makes others' open instants dead."""
 
     def __init__(self, opened: Opened, metadata_table: MetadataTable) -> None:
@@ -110,39 +109,6 @@ class TableOwner(TableReader, TableServices):
         """
         log, definition = self._opened.writable()
         BulkLoad(mode, definition, self._store.url, lambda: self._snapshots.current().view).check(log.state.plans)
-
-    def check_partitions(self, partitions: Collection[str]) -> None:
-        """Raises OptionError for one that the table never had. ``partitions``: paths from the table's root."""
-        for each in names_in(partitions, "partitions"):
-            if not is_partition_path(each) or self._store.size(partition_file(each)) is None:
-                raise OptionError(
-                    f"{self._store.url} has no partition {each[:200]!r}",
-                    fix="Name partitions by their paths, as files have them.",
-                )
-
-    def delete_partitions(self, partitions: Collection[str]) -> CommitResult:
-        """Removes all rows of these partitions in one commit that reads no row; "" as its instant when there are none.
-
-        ``partitions``: paths from the table's root, as in file names. Files stay until a cleaning, for readers of the past.
-        Raises OptionError for one that the table never had, TransactionError while a transaction or a compaction is open, and as
-        ``transaction``.
-        """
-        named = names_in(partitions, "partitions")
-        self.check_partitions(named)
-        return self._remove(named)
-
-    def _remove(self, partitions: Collection[str]) -> CommitResult:
-        with self.transaction() as transaction:
-            transaction.announce_bulk_load("delete_partition", partitions)
-            return transaction.commit()
-
-    def truncate(self) -> CommitResult:
-        """Removes all rows in one commit that reads none; "" as its instant when there are none. Otherwise as
-        ``delete_partitions``.
-        """
-        with self.transaction() as transaction:
-            transaction.announce_bulk_load("insert_overwrite_table")
-            return transaction.commit()
 
     def win_offsets(self, channels: Channels, forget: Sequence[str] = ()) -> None:
         """Makes channel records durable without rows, in a slot that derives no instant (rules RO5, CH4).
@@ -291,7 +257,8 @@ class TableOwner(TableReader, TableServices):
         """Adds the commit to the view without listing, unless it took something out."""
         self._guard.note_commit()
         if transaction.overwrites:
-            self._own()  # which finds out that the definition has changed
+            with contextlib.suppress(DeposedError):  # the commit stands, whoever has the table by now
+                self._own()  # which finds out that the definition has changed
             return
         names: dict[str, dict[str, int]] = {}
         for status in transaction.statuses:
