@@ -126,6 +126,8 @@ class _Translation:
         given = [part for part in node.expressions if type(part).__name__ != "Null"]
         values = [self._value(part, field) for part in given]
         own = [value.as_py() for value in values if value.type == field.type]
+        if pa.types.is_floating(field.type) and 0.0 in own:
+            own += [0.0, -0.0]  # equal, and not alike: the kernel compares bits
         found = pc.field(field.name).isin(pa.array(own, field.type))
         for value in values:
             if value.type != field.type:  # 1.5 in a column of integers, for example

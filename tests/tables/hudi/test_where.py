@@ -138,6 +138,20 @@ def test_nan_is_neither_above_nor_below_as_in_an_expression(tmp_path: Path) -> N
             assert sorted(table.scan(filter=condition).to_table()["id"].to_pylist()) == expected, condition
 
 
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()], ids=str)
+def test_a_list_that_has_zero_has_both_zeros(kind: pa.DataType, tmp_path: Path) -> None:
+    schema = pa.schema([("id", pa.int64()), ("x", kind)])
+    with hudi.create_table(str(tmp_path / "t"), schema, record_key="id", buckets=1) as table:
+        table.upsert(pa.table({"id": [1, 2, 3, 4], "x": [-0.0, 0.0, 1.0, None]}, schema))
+        for condition, expected in (
+            ("x IN (0)", [1, 2]),
+            ("x IN (-0.0, 7)", [1, 2]),
+            ("x NOT IN (0)", [3]),
+            ("x NOT IN (1)", [1, 2]),
+        ):
+            assert sorted(table.scan(filter=condition).to_table()["id"].to_pylist()) == expected, condition
+
+
 @pytest.mark.parametrize(
     "condition",
     [
