@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
-from headgate_tables.arrow import Array
+from headgate_tables.arrow import Array, offsets_of
 
 Sizes = npt.NDArray[np.int64]
 
@@ -63,7 +63,7 @@ def value_bytes(array: Array) -> Sizes | int:
         return _of_lists(array, array.values)
     if not _has_offsets(kind):
         return int(kind.bit_width) // 8
-    offsets = _offsets(array)
+    offsets = offsets_of(array)
     return np.diff(offsets).astype(np.int64) + offsets.itemsize
 
 
@@ -80,7 +80,7 @@ def null_bits(kind: pa.DataType) -> int:
 
 
 def _of_lists(array: Array, *parts: Array) -> Sizes:
-    offsets = _offsets(array)
+    offsets = offsets_of(array)
     counts = np.diff(offsets).astype(np.int64)
     sizes = counts * 0 + offsets.itemsize
     for part in parts:
@@ -101,18 +101,6 @@ def _of_fixed_lists(array: Array, values: Array) -> Sizes | int:
     start = array.offset * length
     sizes: Sizes = each[start : start + len(array) * length].reshape(len(array), length).sum(axis=1)
     return sizes
-
-
-def _offsets(array: Array) -> npt.NDArray[np.int32] | npt.NDArray[np.int64]:
-    kind = array.type
-    large = pat.is_large_string(kind) or pat.is_large_binary(kind) or pat.is_large_list(kind)
-    buffer = array.buffers()[1]
-    if buffer is None or buffer.size == 0:
-        return np.zeros(len(array) + 1, np.int32)
-    # Not the whole buffer: a client's may be longer, by any number of bytes (test_damaged_bytes_are_refused_or_harmless).
-    if large:
-        return np.frombuffer(memoryview(buffer), np.int64, len(array) + 1, array.offset * 8)
-    return np.frombuffer(memoryview(buffer), np.int32, len(array) + 1, array.offset * 4)
 
 
 def _has_offsets(kind: pa.DataType) -> bool:

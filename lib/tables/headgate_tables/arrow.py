@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute
+import pyarrow.types as pat
 
 pc: Any = pyarrow.compute
 
@@ -42,3 +43,17 @@ def buffer_bytes(array: Array, number: int) -> memoryview:
     """One of the array's buffers, without a copy; empty where the array has none. The offset is the caller's to apply."""
     buffer = array.buffers()[number]
     return memoryview(b"") if buffer is None else memoryview(buffer)
+
+
+def offsets_of(array: Array) -> npt.NDArray[np.int32] | npt.NDArray[np.int64]:
+    """int[n + 1]: where each text, list or map begins in its array's values, and where the last one ends.
+
+    Not the whole buffer: a client's may be longer, by any number of bytes (test_damaged_bytes_are_refused_or_harmless).
+    """
+    kind = array.type
+    large = pat.is_large_string(kind) or pat.is_large_binary(kind) or pat.is_large_list(kind)
+    width = np.dtype(np.int64 if large else np.int32)
+    raw = buffer_bytes(array, 1)
+    if not raw:
+        return np.zeros(len(array) + 1, width)
+    return np.frombuffer(raw, width, len(array) + 1, array.offset * width.itemsize)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from headgate_tables.arrow import Array, buffer_bytes
+from headgate_tables.arrow import Array, buffer_bytes, offsets_of
 
 Fingerprints = npt.NDArray[np.uint64]
 _WORD = 8
@@ -39,7 +39,7 @@ def _chunk(keys: Array) -> Fingerprints:
 
 def _text(keys: Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
     """The keys' bytes followed by 8 zeros, and n + 1 offsets of the keys in them."""
-    offsets = np.frombuffer(buffer_bytes(keys, 1), dtype=np.int32)[keys.offset : keys.offset + len(keys) + 1]
+    offsets = offsets_of(keys)
     first, last = int(offsets[0]), int(offsets[-1])
     data = np.zeros(last - first + _WORD, dtype=np.uint8)
     if last > first:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from headgate_tables.arrow import Array, buffer_bytes
+from headgate_tables.arrow import Array, buffer_bytes, offsets_of
 
 Hashes = npt.NDArray[np.uint32]
 _MULTIPLIER = np.uint32(0x5BD1E995)
@@ -53,12 +53,9 @@ class HashedKeys:
 
 def _bytes(keys: Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """The text, where each key begins in it, and its length. Seven bytes surround the text on each side."""
-    offsets = buffer_bytes(keys, 1)
-    ends = (
-        np.frombuffer(offsets, dtype=np.int32)[keys.offset : keys.offset + len(keys) + 1].astype(np.int64) if offsets else _NONE
-    )
     if not len(keys):
         return np.zeros(2 * _PAD, dtype=np.uint8), _NONE, _NONE
+    ends = offsets_of(keys).astype(np.int64)
     first, last = int(ends[0]), int(ends[-1])
     data = np.zeros(last - first + 2 * _PAD, dtype=np.uint8)
     if last > first:

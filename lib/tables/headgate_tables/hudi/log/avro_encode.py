@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pat
 
-from headgate_tables.arrow import Array, buffer_bytes, mask_array
+from headgate_tables.arrow import Array, buffer_bytes, mask_array, offsets_of
 from headgate_tables.hudi.log.avro_binary import varint
-from headgate_tables.hudi.log.avro_pieces import Ints, Mask, Pieces, offsets_of
+from headgate_tables.hudi.log.avro_pieces import Ints, Mask, Pieces
 from headgate_tables.hudi.schema.arrow_to_avro import decimal_size
 
 _GIVEN = np.full((1, 1), 2, dtype=np.uint8)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from headgate_tables.arrow import Array, buffer_bytes, pc
+from headgate_tables.arrow import Array, offsets_of, pc
 
 Bytes = npt.NDArray[np.uint8]
 Mask = npt.NDArray[np.bool_]
@@ -119,13 +119,6 @@ def bytes_of(texts: Array) -> tuple[pa.Buffer, Ints]:
     """The bytes of binary[n] or large_binary[n] without nulls, one after the other; and where each begins, int64[n + 1]."""
     content = texts.buffers()[2]
     return content if content is not None else pa.py_buffer(b""), offsets_of(texts).astype(np.int64, copy=False)
-
-
-def offsets_of(array: Array) -> npt.NDArray[np.int32] | Ints:
-    """Where each text, list or map begins in its array's values, and where the last one ends."""
-    raw = buffer_bytes(array, 1)
-    found = np.frombuffer(raw, dtype=np.int64) if array.type == _LARGE else np.frombuffer(raw, dtype=np.int32)
-    return found[array.offset : array.offset + len(array) + 1]
 
 
 def _texts(offsets: npt.NDArray[np.int32], raw: Bytes) -> Array:
