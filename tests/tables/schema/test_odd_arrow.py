@@ -60,6 +60,21 @@ def test_a_dictionary_without_values_may_lie_under_null_structs(rows: list[Any])
     assert stored(pa.array(rows, pa.struct([pa.field("d", pa.dictionary(pa.int32(), pa.string()))]))).to_pylist() == rows
 
 
+@pytest.mark.parametrize("kind", [pa.string(), pa.binary()], ids=str)
+def test_a_dictionary_of_views_keeps_its_values(kind: pa.DataType) -> None:
+    """polars has its categories so."""
+    plain = pa.array([b"a", None, b"long enough for a view of its own", b"a"], pa.binary()).cast(kind)
+    values = plain.unique().drop_null()
+    view = pa.string_view() if kind == pa.string() else pa.binary_view()
+    given = pa.DictionaryArray.from_arrays(pa.array([0, None, 1, 0], pa.uint32()), values.cast(view))
+    stored = stored_rows(
+        pa.table({"c": given, "l": pa.ListArray.from_arrays([0, 1, 2, 3, 4], given)}),
+        pa.schema([("c", kind), ("l", pa.list_(kind))]),
+    )
+    assert stored["c"].to_pylist() == plain.to_pylist()
+    assert stored["l"].to_pylist() == [[each] for each in plain.to_pylist()]
+
+
 def test_null_under_a_null_struct_is_no_value() -> None:
     structs = pa.StructArray.from_arrays([pa.array([None, 1])], fields=[REQUIRED], mask=pa.array([True, False]))
     rows = stored(structs)

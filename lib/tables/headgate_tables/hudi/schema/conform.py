@@ -194,6 +194,10 @@ def _struct(array: pa.StructArray, target: pa.StructType, path: str, allowed: Al
     return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null())
 
 
+_VIEWS = {pa.string_view().id: pa.string(), pa.binary_view().id: pa.binary()}
+"""As polars has its categories; Arrow 26 takes nothing from views."""
+
+
 def _decoded(array: Array) -> Array:
     """The values of a dictionary; any other array unchanged.
 
@@ -201,10 +205,13 @@ def _decoded(array: Array) -> Array:
     """
     if not isinstance(array, pa.DictionaryArray):
         return array
-    inside: pa.BooleanArray = pc.less(array.indices, len(array.dictionary))
-    if pc.all(inside).as_py() is not False:
-        return array.dictionary_decode()
-    return array.dictionary.take(pc.if_else(inside, array.indices, pa.scalar(None, array.indices.type)))
+    values, indices = array.dictionary, array.indices
+    if (kind := _VIEWS.get(values.type.id)) is not None:
+        values = values.cast(kind)
+    inside: pa.BooleanArray = pc.less(indices, len(values))
+    if pc.all(inside).as_py() is False:
+        indices = pc.if_else(inside, indices, pa.scalar(None, indices.type))
+    return values.take(indices)
 
 
 def _plain_list(array: Array) -> Array:
