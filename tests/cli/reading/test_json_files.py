@@ -72,6 +72,8 @@ READ = {
         '{"a": "2024-01-02"}\n{"a": "NA"}\n', {"nulls": ("", "NA")}, "date32[day]", [{"a": dt.date(2024, 1, 2)}, {"a": None}]
     ),
     "numbers in texts": Read('{"a": "01"}\n', {}, "string", [{"a": "01"}]),
+    "blank lines from a block's end on": Read('{"a":1}\n\n', {}, "int64", [{"a": 1}]),
+    "blocks of blank lines": Read('{"a":1}\n' + "\n" * 40, {}, "int64", [{"a": 1}]),
 }  # fmt: skip
 
 REFUSED = {
@@ -124,6 +126,12 @@ def test_what_would_change_or_has_no_place_is_refused_with_what_helps(case: Refu
         rows_of(opened(tmp_path, case.file, case.options))
     assert case.words in refused.value.message
     assert case.fix in refused.value.fix
+
+
+def test_two_objects_in_a_line_are_refused_also_beside_a_large_float(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="more than one object in a line") as refused:
+        rows_of(opened(tmp_path, '{"a": 1}\n{"a": 1e16}{"a": 2.5}\n', {}))
+    assert "Correct the row" in refused.value.fix
 
 
 _SHARED = ("lines", "an array", "objects over lines", "whole numbers, then a float", "a later field", "nested objects", "dates")

@@ -137,7 +137,12 @@ class JsonFile:
             rows = parsed(lines, written, self._others)
         except (MixedError, pa.ArrowException) as error:
             raise self._wrong_row(lines, written, before) from error
-        for at, name, number in altered(lines, rows):
+        try:
+            changed = next(altered(lines, rows), None)
+        except ValueError as error:
+            raise refused(f"{self._path.name}: rows {before + 1} and later: more than one object in a line", _CORRECT) from error
+        if changed is not None:
+            at, name, number = changed
             raise refused(
                 f"{self._path.name}: row {before + at + 1}, column {name!r}: {number} is no float64 without loss",
                 f"Take the text: --cast '{name}=string'; or a wider number: --cast '{name}=decimal(38,0)'.",

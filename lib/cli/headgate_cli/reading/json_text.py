@@ -53,7 +53,8 @@ def _lines(first: bytes, stream: TextStream) -> Iterator[JsonBlock]:
     while chunk:
         whole, end, tail = chunk.rpartition(b"\n")
         if end:
-            yield JsonBlock(rest + whole, stream.done())
+            if (block := rest + whole).strip():
+                yield JsonBlock(block, stream.done())
             rest = tail
         else:
             rest += chunk

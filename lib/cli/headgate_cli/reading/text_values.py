@@ -1,5 +1,6 @@
 """Texts become values of a type, a column at a time, and a text that has no equal value of this type is refused."""
 
+import re
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -142,7 +143,7 @@ def trimmed(column: Array) -> Array:
 def numbers(texts: Array, kind: pa.DataType, options: ReadOptions) -> Array:
     """Texts of numbers as Arrow reads them. What has the wrong marks keeps or gets one that no number has."""
     if options.thousands:
-        mark = "\\" + options.thousands
+        mark = re.escape(options.thousands)
         grouped = pc.match_substring_regex(texts, rf"^[+-]?\d{{1,3}}(?:{mark}\d{{3}})+(?:[^\d{mark}]\d*)?$")
         texts = pc.if_else(grouped, pc.replace_substring(texts, options.thousands, ""), texts)
     if options.decimal != ".":
