@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import headgate
+from headgate_tables.hudi import open_table
 from support.cluster import Cluster
 from support.processes import READY_S
 from support.readers import read_by_hudi_rs
@@ -98,6 +99,16 @@ def test_a_table_that_is_there_is_no_copy(hg: headgate.Headgate) -> None:
         table.copy("other")
     with pytest.raises(headgate.InvalidArgumentError, match="rows of others"):
         table.copy("other", go_on=True)
+    assert found(other) == [row(2)]
+
+
+def test_a_table_with_rows_of_a_program_without_a_channel_is_no_copy(hg: headgate.Headgate) -> None:
+    table = made(hg, "source", [row(1)])
+    other = hg.create_table("filled", table.info.schema, key=list(table.info.key), ordering=table.info.ordering)
+    with open_table(other.info.url, take_over=True) as library:
+        library.upsert(pa.Table.from_pylist([row(2)], table.info.schema))
+    with pytest.raises(headgate.InvalidArgumentError, match="rows of others"):
+        table.copy("filled", go_on=True)
     assert found(other) == [row(2)]
 
 

@@ -9,7 +9,7 @@ from typing import Protocol
 from headgate.acks import Level
 from headgate.errors import InvalidArgumentError, TableExistsError
 from headgate.operating import ChannelSummary
-from headgate.reading.aio import ReadableByName
+from headgate.reading.aio import ReadableByName, Scan
 from headgate.reading.library import Moment, Options
 
 _PREFIX = "copy:"
@@ -42,6 +42,8 @@ class Target(Protocol):
 
     async def channels(self, prefix: str = "") -> Sequence[ChannelSummary]: ...
 
+    async def scan(self, *, storage_options: Options = None) -> Scan: ...
+
 
 class Copyable(ReadableByName):
     """A table of a cluster that can be copied within it. The blocking method says what it does and raises."""
@@ -61,7 +63,7 @@ class Copyable(ReadableByName):
         progress: Callable[[int], object] | None = None,
     ) -> Copy:
         target = await self._create_like(to, exist_ok=True) if go_on else None
-        begun = await self._moment_of(target) if target is not None else None
+        begun = await self._moment_of(target, storage_options) if target is not None else None
         # Before the new table is made: a moment that is gone makes none.
         scan = await self.scan(as_of=as_of if begun is None else begun, storage_options=storage_options)
         if begun is not None and as_of is not None:
@@ -90,15 +92,15 @@ class Copyable(ReadableByName):
             fix = "Choose another name, or pass go_on=True to go on with a copy that broke off."
             raise TableExistsError(error.message, fix=fix) from None
 
-    async def _moment_of(self, target: Target) -> str | None:
+    async def _moment_of(self, target: Target, storage_options: Options) -> str | None:
         """The moment of a copy into this table that was begun; None when none was. Raises InvalidArgumentError for a table that
         others have written.
         """
         own = f"{_PREFIX}{self.info.uuid}:"
         channels = [each.name for each in await target.channels()]
-        if not channels:
+        if not channels and not (await target.scan(storage_options=storage_options)).as_of:
             return None
-        if len(channels) > 1 or not channels[0].startswith(own):
+        if len(channels) != 1 or not channels[0].startswith(own):
             raise InvalidArgumentError(
                 "the new table has rows of others, so it is no copy that could go on", fix="Choose another name, or drop it."
             )
