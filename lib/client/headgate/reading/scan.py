@@ -53,7 +53,8 @@ class Scan:
     def to_pandas(self, **options: Any) -> pd.DataFrame:
         """All rows. ``options``: of ``pyarrow.Table.to_pandas``.
 
-        Without options no value changes: a column of integers with nulls becomes pandas' Int32 or Int64, and not float64.
+        Without options no value changes: a column of integers with nulls becomes pandas' Int32 or Int64, and not float64; lists,
+        structs and maps with integers become Python's own objects.
         Raises MissingExtraError, HeadgateError.
         """
         with needs("pandas"):
@@ -63,8 +64,11 @@ class Scan:
         if not options:
             kinds: dict[pa.DataType, Any] = {pa.int32(): pd.Int32Dtype(), pa.int64(): pd.Int64Dtype()}
             for field in rows.schema:
-                if field.type in kinds and rows[field.name].null_count:
-                    frame[field.name] = rows[field.name].to_pandas(types_mapper=lambda kind: kinds[kind])
+                column = rows[field.name]
+                if field.type in kinds and column.null_count:
+                    frame[field.name] = column.to_pandas(types_mapper=lambda kind: kinds[kind])
+                elif field.type.num_fields and _has_integers(field.type):  # beside a null they would become floats
+                    frame[field.name] = pd.Series(column.to_pylist(), dtype=object, index=frame.index)
         return frame
 
     def to_polars(self) -> pl.DataFrame:
@@ -86,3 +90,7 @@ class Scan:
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.to_reader().__arrow_c_stream__(requested_schema)  # type: ignore[no-untyped-call]
+
+
+def _has_integers(kind: pa.DataType) -> bool:
+    return pa.types.is_integer(kind) or any(_has_integers(kind.field(at).type) for at in range(kind.num_fields))
