@@ -10,10 +10,13 @@ import click
 
 from headgate_cli import spark_session
 from headgate_cli.bulk_load.options import SparkOptions, spark_options
+from headgate_cli.exits import ExitCode
+from headgate_cli.failures import CommandError
 from headgate_cli.maintenance.progress import WorkBar
 from headgate_cli.options import BUCKETS, names, storage_option, storage_settings
 from headgate_cli.output import Output, counted, json_option, size
 from headgate_cli.table.create import DEFAULT_BUCKETS
+from headgate_tables.errors import RetryLater
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -121,19 +124,22 @@ def _copy(
             steps.append(plan)
             _show_plan(output, plan, options["buckets"])
 
-        done = run_bootstrap(
-            rows,
-            url,
-            record_key=names(options["key"]),
-            partition_by=names(options["partition_by"]),
-            ordering=options["ordering"] or None,
-            buckets=options["buckets"],
-            step_rows=options["step_rows"],
-            tasks=options["tasks"],
-            storage_options=storage_options,
-            planned=planned,
-            progress=lambda written: _show_progress(bar, written, steps[0].rows),
-        )
+        try:
+            done = run_bootstrap(
+                rows,
+                url,
+                record_key=names(options["key"]),
+                partition_by=names(options["partition_by"]),
+                ordering=options["ordering"] or None,
+                buckets=options["buckets"],
+                step_rows=options["step_rows"],
+                tasks=options["tasks"],
+                storage_options=storage_options,
+                planned=planned,
+                progress=lambda written: _show_progress(bar, written, steps[0].rows),
+            )
+        except RetryLater as error:  # which says that nothing was done, of its step
+            raise CommandError(error.message, fix=_AGAIN, code=ExitCode.REOPEN, kind=type(error).__name__) from error
     _show_done(output, done)
 
 
