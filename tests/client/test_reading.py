@@ -87,6 +87,28 @@ def test_a_scan_gives_the_rows_that_hudi_rs_reads(orders: headgate.Table) -> Non
     assert scan.schema == SCHEMA
 
 
+def test_pandas_gets_whole_numbers_in_lists_structs_and_maps_as_they_are(cluster: Cluster) -> None:
+    large = 2**53 + 1  # no float64 has it
+    kinds = {
+        "list": pa.list_(pa.int64()),
+        "struct": pa.struct([("n", pa.int64()), ("s", pa.string())]),
+        "map": pa.map_(pa.string(), pa.int64()),
+        "deep": pa.list_(pa.struct([("n", pa.list_(pa.int64()))])),
+    }
+    row = {"id": 1, "list": [large, None], "struct": {"n": large, "s": "a"}, "map": [("k", large), ("l", None)]}
+    rows = [row | {"deep": [{"n": [None, large]}, None]}, {"id": 2, "struct": {"n": None, "s": "b"}}]
+    with headgate.connect(cluster.address) as hg:
+        table = hg.create_table("nested", pa.schema([("id", pa.int64()), *kinds.items()]), key="id")
+        with table.channel("a") as ch:
+            ch.upsert(pa.Table.from_pylist(rows, table.info.schema))
+            ch.flush("queryable")
+        frame = table.scan().to_pandas().sort_values("id")
+    for name in kinds:
+        found = frame[name].to_list()
+        assert found == [each.get(name) for each in rows], name
+        assert repr(found).count(str(large)) == 1, name
+
+
 def test_pandas_polars_and_duckdb_get_the_same_values(orders: headgate.Table) -> None:
     scan = orders.scan()
     expected = sorted(scan.to_arrow().to_pylist(), key=lambda row: row["id"])

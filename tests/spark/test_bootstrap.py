@@ -16,7 +16,7 @@ from headgate_cli.exits import ExitCode
 from headgate_spark import Copied, Written, bootstrap
 from headgate_spark.bootstrap import STEP_ROWS, CopyPlan, plan_new_copy
 from headgate_tables import hudi
-from headgate_tables.errors import OptionError, OtherDefinitionError, TablesError
+from headgate_tables.errors import OptionError, OtherDefinitionError, StoreUnavailableError, TablesError
 from support import golden
 from support.bulk_rows import ROWS, SCHEMA, expected, row
 from support.readers import assert_all_agree, read_by_us, without_meta
@@ -183,6 +183,23 @@ def test_a_command_whose_job_fails_says_that_committed_steps_stay(headgate: Any,
     assert code == ExitCode.OPERATOR
     assert "Parquet" in error["message"]
     assert error["fix"].startswith("Steps that were committed stay.")
+
+
+def test_a_command_that_the_store_stops_in_the_middle_is_one_to_run_again(
+    headgate: Any, tmp_path: Path, source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not one that has done nothing, which this error says elsewhere."""
+
+    def busy(bar: object, written: Written, rows: int) -> None:
+        if written.files > 4:
+            raise StoreUnavailableError("the store is busy")
+
+    monkeypatch.setattr(command, "_show_progress", busy)
+    of_table = ["--key", "id", "--partition-by", "part", "--buckets", "2", "--tasks", "2", "--step-rows", "250"]
+    code, _, error = headgate("bootstrap", source, "--table", str(tmp_path / "t"), *of_table)
+    assert (code, error["message"], error["kind"]) == (ExitCode.REOPEN, "the store is busy", "StoreUnavailableError")
+    assert error["fix"].startswith("Steps that were committed stay.")
+    assert len(hudi.open_table(str(tmp_path / "t")).commits()) == 1
 
 
 def test_the_help_shows_the_librarys_own_default_of_a_step() -> None:

@@ -87,6 +87,19 @@ def test_a_table_that_was_altered_after_the_plan_gets_nothing(spark: Any, tmp_pa
     assert read_by_us(tmp_path / "t").num_rows == 0
 
 
+def test_a_table_that_was_truncated_after_the_plan_shows_all_rows(spark: Any, tmp_path: Path, source: str) -> None:
+    """Its file groups are other ones by then, of the same definition."""
+    url, frame = new_table(tmp_path / "t"), spark.read.parquet(source)
+    with hudi.open_table(url) as table:
+        setup = setup_of(frame, table, "into_empty", tasks=2, storage_options=None)
+        with hudi.open_table(url) as other:
+            other.upsert(pa.Table.from_pylist([{**row(1), "id": "removed"}], schema=SCHEMA))
+            assert other.truncate().instant
+        loading.run_prepared(frame, table, "into_empty", setup, storage_options=None, progress=None)
+        assert not table.verify().findings
+    assert_all_agree(spark, tmp_path / "t", expected(ROWS))
+
+
 @pytest.mark.parametrize("tasks", [1, 2, 7, 64, 200])
 def test_each_task_gets_the_rows_of_its_number(spark: Any, tasks: int) -> None:
     numbers = numbers_of_tasks(tasks)

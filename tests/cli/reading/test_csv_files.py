@@ -50,6 +50,8 @@ READ = {
     "decimal commas": Read("x;y\n1.234,5;1\n", {"decimal": ",", "thousands": "."}, "double int64", [(1234.5, 1)]),
     "thousands": Read('x\n"1,234"\n"1,234,567.5"\n', {"thousands": ","}, "double", [(1234.0,), (1234567.5,)]),
     "thousands and an exponent": Read('x\n"1,234e3"\n', {"thousands": ","}, "double", [(1234000.0,)]),
+    "thousands, hard spaces": Read("x\n1\u00a0234\n12\u00a0345.5\n", {"thousands": "\u00a0"}, "double", [(1234.0,), (12345.5,)]),
+    "a short group, hard spaces": Read("x\n1\u00a0234\u00a056\n", {"thousands": "\u00a0"}, "string", [("1\u00a0234\u00a056",)]),
     "a short group behind others": Read('x\n"1,234,56"\n', {"thousands": ","}, "string", [("1,234,56",)]),
     "a short group of decimal commas": Read("x\n1.234.5\n", {"decimal": ",", "thousands": "."}, "string", [("1.234.5",)]),
     "truth": Read("b\ntrue\nFalse\nTRUE\n", {}, "bool", [(True,), (False,), (True,)]),
