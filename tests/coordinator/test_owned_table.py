@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry
 from headgate_coordinator.core import events
 from headgate_coordinator.core.compactions import CompactionPolicy
 from headgate_coordinator.core.instructions import Refusal
+from headgate_coordinator.core.operations import PlanOpened
 from headgate_coordinator.core.policy import CheckpointPolicy
 from headgate_coordinator.core.table_coordinator import TableCoordinator
 from headgate_coordinator.leadership.coordinator_state import CoordinatorState
@@ -30,6 +31,7 @@ from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_proto.cluster.v1.table_pb2 import TableDefinition
 from headgate_runtime.world import World
 from headgate_tables.errors import ReopenTable, StoreDeniedError
+from support.operations import operation
 from support.processes import READY_S
 
 REFUSAL = Refusal("CODE_TABLE_RESTORED", "the table was restored", "Open again.")
@@ -300,3 +302,55 @@ async def test_status_tells_that_the_store_refuses_and_since_when() -> None:
     async with owned() as (scene, _):
         scene.committer.outage.note_failure("slots", StoreDeniedError("PUT slot: 403", fix="Renew the token."), 1_763_820_202_000)
         assert any("the store has denied access since 2025-11-22" in alarm for alarm in scene.table.view.status("one").alarms)
+
+
+@asynccontextmanager
+async def in_its_last_work() -> AsyncIterator[tuple[Scene, asyncio.Future[object], list[asyncio.Future[object]]]]:
+    """Beside the scene: a request that had begun before, and those that had not."""
+    async with owned() as (scene, running):
+        goes_on, lent = threading.Event(), threading.Event()
+        begun = asyncio.ensure_future(scene.table.call_table(lambda table: goes_on.wait(READY_S)))
+        scene.committer.gate.set()
+        await scene.until("RunService")
+        queued = asyncio.ensure_future(scene.table.call_table(lambda table: None))
+        alone = asyncio.ensure_future(scene.table.call_table_alone(REFUSAL, lambda table: lent.wait(READY_S)))
+        await settled()
+        assert [each.done() for each in (begun, queued)] == [False, False]
+        goes_on.set()
+        await scene.until("the end")
+        try:
+            yield scene, begun, [queued]
+        finally:
+            lent.set()
+            await running
+            assert await alone
+
+
+async def test_requests_that_have_not_begun_do_not_wait_for_the_end_of_the_last_work() -> None:
+    """A loan takes hours."""
+    async with in_its_last_work() as (scene, begun, waiting):
+        waiting.append(asyncio.ensure_future(scene.table.call_table(lambda table: None)))
+        assert await begun, "what was done is not refused: its caller would do it again"
+        for request in waiting:
+            with pytest.raises(ReopenTable):
+                await request
+
+
+async def test_a_writer_that_comes_during_the_last_work_has_no_part_and_may_leave_at_once() -> None:
+    async with in_its_last_work() as (scene, _, _):
+        writers = scene.state.writers
+        late = writers.add_writer("a", "a:1")
+        writers.handle_writer_message(late, wire.ControlRequest(leave=wire.Leave()))
+        await settled()
+        assert said(late) == ["released"]
+
+
+async def test_compactors_get_nothing_while_the_last_work_is_done() -> None:
+    async with in_its_last_work() as (scene, _, _):
+        compactions = scene.table.compactions
+        compactions.handle_event(PlanOpened("i1", [operation(0, 100)], attempts=3))
+        assert not compactions.wants_compactor
+        scene.state.compactors.add_compactor("c", "host")
+        (session,) = scene.state.compactors
+        compactions.offer_capacity(session)
+        assert not compactions.core.running_attempts()

@@ -59,12 +59,13 @@ class TableCompactions:
 
     @property
     def wants_compactor(self) -> bool:
-        """Whether an operation waits that may begin now."""
-        return self.core.wants_compactor(self._clock.monotonic())
+        """Whether an operation waits that may begin now. None may while the last work of an ownership is done."""
+        return not self._over and self.core.wants_compactor(self._clock.monotonic())
 
     def offer_capacity(self, session: CompactorSession) -> None:
         """Gives the compactor one operation, if any waits that it may take."""
-        self._handle(operations.CapacityOffered(session.process))
+        if not self._over:
+            self._handle(operations.CapacityOffered(session.process))
 
     def attempt_reported(self, session: CompactorSession, attempt: Attempt, report: wire.WorkRequest) -> None:
         """The compactor has finished, failed or returned the attempt."""

@@ -112,8 +112,8 @@ class OwnedTable:
             self._loop.call_soon_threadsafe(self._events.put_nowait, event)
 
     def writer_joined(self, session: WriterSession) -> None:
-        """Gives the writer a part in the table, unless it leaves."""
-        if not session.leaving:
+        """Gives the writer a part in the table, unless one of the two is about to go."""
+        if not (session.leaving or self._drained):
             self._parts.add(session.process)
             self.queue_event(events.WriterJoined(session.process, session.exchange_address))
 
@@ -197,10 +197,7 @@ class OwnedTable:
                 await self._decide()
                 for task in working:
                     task.cancel()
-            if self._last_work is not None:
-                await self._loop.run_in_executor(thread, self._committer.finish_with, self._last_work)
-            else:
-                await self._loop.run_in_executor(thread, self._committer.hand_over)
+            await self._end(thread)
         finally:
             self._let_go()
             try:
@@ -208,6 +205,15 @@ class OwnedTable:
                 await asyncio.shield(self._loop.run_in_executor(self._threads, thread.end))
             finally:
                 self._requests.refuse_all()
+
+    async def _end(self, thread: Executor) -> None:
+        """The last work, which takes hours if it is a loan. Requests that wait are refused before, and not what has begun."""
+        await self._loop.run_in_executor(thread, _nothing)  # behind what has begun, and its answer
+        self._requests.refuse_queued()
+        if self._last_work is not None:
+            await self._loop.run_in_executor(thread, self._committer.finish_with, self._last_work)
+        else:
+            await self._loop.run_in_executor(thread, self._committer.hand_over)
 
     async def _decide(self) -> None:
         while not self._drained:
@@ -278,3 +284,6 @@ class OwnedTable:
         for process in sorted(self._parts):
             self._send(instructions.Send(process, self._core.generation, instructions.Detach()))
         self._writers.note_detached(self.target.table)
+
+
+def _nothing() -> None: ...

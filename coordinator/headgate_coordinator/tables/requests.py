@@ -3,13 +3,14 @@
 import asyncio
 import contextlib
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from headgate_coordinator.tables.work import RunService
 from headgate_tables.errors import ReopenTable
 from headgate_tables.face.owner import Table
 
 _T = TypeVar("_T")
+_Answers: TypeAlias = set[asyncio.Future[Any]]
 
 
 class TableRequests:
@@ -18,7 +19,9 @@ class TableRequests:
     def __init__(self, loop: asyncio.AbstractEventLoop, put: Callable[[RunService], None]) -> None:
         self._loop = loop
         self._put = put
-        self._waiting: set[asyncio.Future[Any]] = set()
+        self._waiting: _Answers = set()
+        self._queued: _Answers = set()
+        """Of those, what the committer takes from its queue."""
         self._over = False
 
     async def call_table(self, call: Callable[[Table], _T]) -> _T:
@@ -28,7 +31,10 @@ class TableRequests:
         Raises what ``call`` raises; ReopenTable when the ownership ends first.
         """
         work, answer = self.new_request(call)
-        self._put(work)
+        if not self._over:
+            self._queued.add(answer)
+            answer.add_done_callback(self._queued.discard)
+            self._put(work)
         return await answer
 
     def new_request(self, call: Callable[[Table], _T]) -> "tuple[RunService, asyncio.Future[_T]]":
@@ -54,16 +60,25 @@ class TableRequests:
 
         return RunService(call_and_answer, fail), answer
 
+    def refuse_queued(self) -> None:
+        """Refuses what waits in the committer's queue, which it takes nothing from any more, and all requests that come."""
+        self._over = True
+        _refuse(self._queued)
+
     def refuse_all(self) -> None:
         """Refuses all requests, because the ownership has ended."""
         self._over = True
-        for answer in list(self._waiting):
-            if not answer.done():
-                answer.set_exception(_gone())
+        _refuse(self._waiting)
 
     def _call_soon(self, call: Callable[[], None]) -> None:
         with contextlib.suppress(RuntimeError):  # the loop is closed, so no caller waits
             self._loop.call_soon_threadsafe(call)
+
+
+def _refuse(answers: _Answers) -> None:
+    for answer in list(answers):
+        if not answer.done():
+            answer.set_exception(_gone())
 
 
 def _gone() -> ReopenTable:
