@@ -77,6 +77,28 @@ async def test_memory_that_may_not_be_flushed_makes_the_checkpoint_full_and_lets
         assert budget.used == 0
 
 
+async def test_rows_that_fill_memory_before_their_instant_let_those_of_the_older_checkpoint_come_in(tmp_path: Path) -> None:
+    """Its end, which their instant may wait for, stands behind rows of another writer (rule DE5)."""
+    table = OwnedTable(tmp_path, buckets=1)
+    budget = MemoryBudget(soft=20_000, hard=40_000)
+    async with bucket_side(table.attached(), budget) as (side, heard):
+        older = table.begin()
+        side.set_membership(membership(1, ME, OTHER))
+        side.set_instant(1, older.instant)
+        side.set_membership(membership(2, ME))
+        side.add_barrier(1, ME)
+        take(side, table, 2, rows(range(400)))
+        assert not budget.has_room, "clients are not read"
+        assert budget.has_bucket_room, "other writers' rows may come"
+        side.add_barrier(1, OTHER)
+        assert not budget.has_bucket_room, "nothing is missing any more"
+        await heard.until_flushed(1)
+        younger = table.begin()
+        side.set_instant(2, younger.instant)
+        await heard.until("file_durable")
+        assert budget.has_room
+
+
 async def test_other_tables_are_flushed_while_one_may_not_be(tmp_path: Path) -> None:
     barred, free = OwnedTable(tmp_path / "a", buckets=1), OwnedTable(tmp_path / "b", buckets=1)
     budget = MemoryBudget(soft=50_000, hard=1 << 30)

@@ -1,5 +1,4 @@
-"""The bucket side of one table: collects rows by checkpoint and bucket, and writes them to durable log files before their
-checkpoint commits.
+"""The bucket side of one table: collects rows by checkpoint and bucket, in durable log files before the checkpoint commits.
 
 The event loop calls the methods; ``run`` flushes one portion after another while more rows come in.
 """
@@ -220,14 +219,15 @@ class BucketSide:
 
     def _watch_limits(self, largest: int) -> None:
         """Asks the owner to end a checkpoint before it reaches a limit: rows that have come cannot be sent back."""
-        blocked = False
-        for number, each in self._checkpoints.items():
+        blocked = older = False
+        for number, each in sorted(self._checkpoints.items()):
             if each.membership is None or each.closing:
                 continue
             limit = each.membership.slice_bytes
             most = int(each.buffer.totals.max(initial=0)) * self._log_bytes_per_byte if limit else 0
-            stuck = self._budget.is_over and not largest and bool(each.instant) and bool(each.buffer.sizes.any())
-            blocked = blocked or stuck
+            # Behind an older checkpoint, which ends by now, an instant may wait for its end (rule DE5).
+            stuck = self._budget.is_over and not largest and (bool(each.instant) or older) and bool(each.buffer.sizes.any())
+            blocked, older = blocked or stuck, True
             if (stuck or (limit and most >= limit)) and not each.full:
                 each.full = True
                 self._report(wire.CheckpointFull(checkpoint=number))
