@@ -116,8 +116,9 @@ class Watched(ExchangeService):
 
     def __init__(self, *parts: Any) -> None:
         super().__init__(*parts)
-        self._streams = 0
+        self._streams = self._ended = 0
         self._begun = asyncio.Event()
+        self._all_ended = asyncio.Event()
 
     async def until_streams(self, wanted: int) -> None:
         """Returns when so many streams have begun."""
@@ -125,11 +126,21 @@ class Watched(ExchangeService):
             self._begun.clear()
             await self._begun.wait()
 
+    async def until_all_ended(self) -> None:
+        """Returns when no stream is open. Some has to have begun."""
+        await self._all_ended.wait()
+
     async def Exchange(self, request_iterator: AsyncIterator[wire.ExchangeRequest], context: Any) -> None:  # type: ignore[override]
         self._streams += 1
         self._begun.set()
-        if self.willing:
-            await super().Exchange(request_iterator, context)
+        self._all_ended.clear()
+        try:
+            if self.willing:
+                await super().Exchange(request_iterator, context)
+        finally:
+            self._ended += 1
+            if self._ended == self._streams:
+                self._all_ended.set()
 
 
 @dataclass

@@ -124,6 +124,20 @@ async def test_a_connection_that_breaks_anywhere_loses_doubles_and_swaps_nothing
         assert not here.why_broken
 
 
+async def test_a_stream_to_a_writer_without_a_part_in_what_comes_ends_when_all_has_arrived(tmp_path: Path) -> None:
+    async with receiving("receiver") as there, sending(tmp_path) as here:
+        member = Member("receiver", there.address)
+        for _ in range(2):  # the second time it has come back
+            side = there.attached.attach("t", 1, 1)
+            await here.out.send_rows(member, 1, rows(range(10)), Tally())
+            await here.out.send_barrier(member, 1)
+            here.out.finish_departed([])
+            await side.until(("barrier", 1, "sender"))
+            await there.service.until_all_ended()
+            assert side.log == [*expected(1, range(10)), ("barrier", 1, "sender")]
+        assert not here.why_broken
+
+
 async def test_connections_that_break_again_and_again_are_resumed_each_time(tmp_path: Path) -> None:
     async with receiving("receiver") as there, cutting_proxy(there.address) as proxy, sending(tmp_path) as here:
         side = there.attached.attach("t", 1, 1)

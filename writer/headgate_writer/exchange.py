@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from concurrent.futures import Executor
 from typing import Final, Protocol, TypeAlias
 
@@ -58,6 +58,7 @@ class ExchangeSender:
         self._budget = budget
         self._broken = broken
         self._streams: dict[str, ExchangeStream] = {}
+        self._departed: list[ExchangeStream] = []
         self._new: asyncio.Queue[ExchangeStream] = asyncio.Queue()
         self._closed = False
 
@@ -81,6 +82,14 @@ class ExchangeSender:
         if not self._closed:
             self._stream_to(member).send_barrier(checkpoint)
 
+    def finish_departed(self, members: Iterable[Member]) -> None:
+        """Ends the streams to all others once what was sent has arrived: they have no part in what comes."""
+        for process in self._streams.keys() - {member.process for member in members}:
+            stream = self._streams.pop(process)
+            stream.finish()
+            self._departed.append(stream)
+        self._departed = [stream for stream in self._departed if not stream.ended]
+
     async def run(self) -> None:
         """Until it is cancelled."""
         async with asyncio.TaskGroup() as group:
@@ -91,7 +100,7 @@ class ExchangeSender:
     def close(self) -> None:
         """Drops what has not arrived. ``run`` has to be cancelled, too."""
         self._closed = True
-        for stream in self._streams.values():
+        for stream in (*self._streams.values(), *self._departed):
             stream.close()
 
     def _stream_to(self, member: Member) -> ExchangeStream:

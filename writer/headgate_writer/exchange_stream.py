@@ -67,7 +67,7 @@ class ExchangeStream:
         self._frames = SendWindow()
         self._changed = asyncio.Event()
         self._room = asyncio.Event()
-        self._over = False
+        self._over = self._finished = False
 
     async def send_frames(self, checkpoint: int, frames: list[wire.Rows], waits: Callable[[], None]) -> None:
         """Returns when there is room for more; calls ``waits`` if there is none."""
@@ -85,6 +85,11 @@ class ExchangeStream:
             self._frames.append_barrier(checkpoint)
             self._update()
 
+    def finish(self) -> None:
+        """Ends it when all that was sent has arrived: its member has no part in what comes."""
+        self._finished = True
+        self._update()
+
     def close(self) -> None:
         """Drops what has not arrived; what is sent from now on goes nowhere."""
         self._over = True
@@ -93,7 +98,7 @@ class ExchangeStream:
         self._update()
 
     async def run(self) -> None:
-        """Until it is cancelled, or cannot go on."""
+        """Until it is cancelled, cannot go on, or is finished."""
         try:
             channel = connect(self._member.address, self._settings, ServiceKind.WRITER)
         except UnsafeAddressError as unsafe:
@@ -101,8 +106,7 @@ class ExchangeStream:
             return
         try:
             attempts = 0
-            while not self._over:
-                await self._until_frames_wait()
+            while await self._wait_for_frames():
                 before = self._frames.acknowledged
                 why = await self._connected(channel)
                 attempts = attempts + 1 if self._frames.acknowledged == before else 0
@@ -115,10 +119,17 @@ class ExchangeStream:
         finally:
             await channel.close()
 
-    async def _until_frames_wait(self) -> None:
-        while not (len(self._frames) or self._over):
+    async def _wait_for_frames(self) -> bool:
+        """Returns False at the end, when none will come."""
+        while not (len(self._frames) or self.ended):
             self._changed.clear()
             await self._changed.wait()
+        return not self.ended
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is closed, or is finished and all has arrived."""
+        return self._over or (self._finished and not len(self._frames))
 
     async def _connected(self, channel: grpc.aio.Channel) -> str:
         """One connection, from name to break; says why it broke."""
@@ -142,7 +153,7 @@ class ExchangeStream:
             self._receive(cast(wire.ExchangeResponse, first))
             async with asyncio.TaskGroup() as group:
                 writing = group.create_task(self._write(call))
-                while (answer := await answers.read()) is not grpc.aio.EOF and not self._over:
+                while not self.ended and (answer := await answers.read()) is not grpc.aio.EOF:
                     self._receive(cast(wire.ExchangeResponse, answer))
                 writing.cancel()
         except* _FAILURES as failed:

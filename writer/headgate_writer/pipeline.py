@@ -20,7 +20,7 @@ from headgate_runtime.world import Clock
 from headgate_tables.errors import FixCall
 from headgate_tables.face.definition import Definition
 from headgate_writer.admission import Admitted
-from headgate_writer.attached import AttachedTable, Member, Membership
+from headgate_writer.attached import AttachedTable, Membership
 from headgate_writer.bucket_side import BucketSide
 from headgate_writer.buffers import MemoryBudget
 from headgate_writer.channels import Entry, Hold
@@ -261,16 +261,14 @@ class Pipeline:
             checkpoint=barrier.checkpoint, offsets=offsets, bytes=nbytes, handed=tally_messages(self._handed)
         )
         self._grown, self._handed, self._checkpoint_bytes = {}, {}, 0
-        await self._send_barriers(barrier.checkpoint, self._membership.members)
+        for member in self._membership.members:
+            if member.process == self._process:
+                self._side.add_barrier(barrier.checkpoint, self._process)
+            else:
+                await self._exchange.send_barrier(member, barrier.checkpoint)
+        self._exchange.finish_departed(barrier.next.members)
         self._membership = barrier.next
         self._report(passed)
-
-    async def _send_barriers(self, number: int, members: Sequence[Member]) -> None:
-        for member in members:
-            if member.process == self._process:
-                self._side.add_barrier(number, self._process)
-            else:
-                await self._exchange.send_barrier(member, number)
 
 
 def _routed_parts(
