@@ -1,7 +1,7 @@
 """Prometheus metrics of a writer. Counting adds to plain numbers; all other work is done when Prometheus reads."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -70,25 +70,24 @@ class WriterMetrics(Collector):
         registry.register(self)
 
     def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
+        totals, tables = list(self._tables.totals.items()), self._tables.attached()
         rows = CounterMetricFamily("headgate_writer_rows", "Rows taken from clients", labels=["table"])
+        self._add(rows, ((name, each.rows) for name, each in totals))
         nbytes = CounterMetricFamily("headgate_writer_bytes", "Arrow bytes taken from clients", labels=["table"])
-        for name, totals in list(self._tables.totals.items()):
-            rows.add_metric([self._label.of(name)], totals.rows)
-            nbytes.add_metric([self._label.of(name)], totals.nbytes)
+        self._add(nbytes, ((name, each.nbytes) for name, each in totals))
         uncommitted = GaugeMetricFamily(
             "headgate_writer_uncommitted_bytes", "Arrow bytes taken from clients that are not committed", labels=["table"]
         )
+        self._add(uncommitted, ((table.name, table.uncommitted_bytes) for table in tables))
         channels = GaugeMetricFamily("headgate_writer_channels", "Channels held now", labels=["table"])
+        self._add(channels, ((table.name, table.channels) for table in tables))
         lag = GaugeMetricFamily(
             "headgate_writer_channel_lag_offsets",
             "Offsets up to the last row taken, and not durable; of all channels beyond 1,000 the most",
             labels=["table", "channel"],
         )
-        for table in self._tables.attached():
-            for labels, most in self._lags(table).items():
-                lag.add_metric(labels, most)
-            uncommitted.add_metric([self._label.of(table.name)], table.uncommitted_bytes)
-            channels.add_metric([self._label.of(table.name)], table.channels)
+        for labels, most in self._lags(tables).items():
+            lag.add_metric(labels, most)
         refused = CounterMetricFamily("headgate_writer_refused_batches", "Batches refused", labels=["code"])
         for code, count in list(self._refusals.by_code.items()):
             refused.add_metric([errors_pb2.Code.Name(code)], count)
@@ -98,9 +97,18 @@ class WriterMetrics(Collector):
             "headgate_writer_buffer_limit_bytes", "From here on clients are not read", value=self._budget.hard
         )
 
-    def _lags(self, table: TableLike) -> dict[tuple[str, str], int]:
+    def _add(self, family: CounterMetricFamily | GaugeMetricFamily, figures: Iterable[tuple[str, int]]) -> None:
+        """Adds one sample for each label: Prometheus refuses a second one, and all tables beyond 1,000 have the same."""
+        sums: Counter[str] = Counter()
+        for name, figure in figures:
+            sums[self._label.of(name)] += figure
+        for label, total in sums.items():
+            family.add_metric([label], total)
+
+    def _lags(self, tables: Iterable[TableLike]) -> dict[tuple[str, str], int]:
         found: dict[tuple[str, str], int] = {}
-        for channel, lag in table.lags.items():
-            labels = self._label.of(table.name), self._channel.of(channel)
-            found[labels] = max(lag, found.get(labels, 0))
+        for table in tables:
+            for channel, lag in table.lags.items():
+                labels = self._label.of(table.name), self._channel.of(channel)
+                found[labels] = max(lag, found.get(labels, 0))
         return found
