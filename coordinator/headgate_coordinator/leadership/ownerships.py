@@ -1,6 +1,7 @@
 """Serves tables whose leases this coordinator holds: one ownership after the other, from the fence to its end."""
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import TypeVar
@@ -180,14 +181,16 @@ class Ownerships:
         )
 
     async def _blocking(self, work: Callable[[], _T]) -> _T:
-        """Returns the result of ``work``. When it is cancelled it ends after work that has begun: that cannot be stopped and may
-        win a fence, and a table whose lease is free by then may have another owner, which is fenced for nothing (rule R5).
+        """Returns the result of ``work``. When it is cancelled, however often, it ends after work that has begun: that cannot be
+        stopped and may win a fence, and a table whose lease is free by then may have another owner, which is fenced for nothing
+        (rule R5).
         """
         submitted = self._threads.submit(work)
         result = asyncio.wrap_future(submitted)
         try:
             return await asyncio.shield(result)
         except asyncio.CancelledError:
-            if not submitted.cancel():
-                await asyncio.wait([result])
+            while not (submitted.cancel() or result.done()):
+                with contextlib.suppress(asyncio.CancelledError):
+                    await asyncio.wait([result])
             raise
