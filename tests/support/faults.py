@@ -21,6 +21,10 @@ class KilledError(BaseException):
     """Stands for kill -9: no handler of the program may take it for an error of the store."""
 
 
+READS = ("get", "open_input", "size", "version", "list_folder")
+"""How calls begin that change nothing: a kill there leaves what the change before left."""
+
+
 @dataclass
 class Fault:
     """What happens at the ``at``-th call (from 1): ``error()`` is raised, before or ``after`` the call took effect.

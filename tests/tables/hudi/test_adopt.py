@@ -34,7 +34,7 @@ from headgate_tables.hudi.properties import PROPERTIES_PATH, parse, render
 from headgate_tables.hudi.timeline.clean_metadata import Cleaned, encode_clean_plan
 from headgate_tables.storage.open import open_store
 from headgate_tables.system import SystemIds
-from support.faults import FailingStore, Fault, InPlaceStore, KilledError
+from support.faults import READS, FailingStore, Fault, InPlaceStore, KilledError
 from support.golden import comparable, expected_rows, names, unpack
 from support.handles import open_on
 from support.model import Change, Model
@@ -47,7 +47,6 @@ BLOOM = [name for name in names("*_v8_mor_*") if "bloom" in name]
 VERSION_9 = [f"h120_v9_mor_{kind}" for kind in ("bucket_part", "compaction_pending", "event_time_late")]
 PENDING = [name for name in BUCKETED if "compaction_pending" in name]
 TIMELINE = ".hoodie/timeline"
-READS = ("get", "open_input", "size", "version", "list_folder")
 Row = dict[str, Any]
 
 
@@ -362,10 +361,11 @@ def test_adopting_that_is_killed_anywhere_is_repeated(tmp_path: Path, store_clas
     def opened(store: FailingStore) -> hudi.Table:
         return open_on(store, system(SetClock()))
 
-    def killed(path: Path, at: int) -> str:
+    def killed(path: Path, step: int) -> str:
+        at, after_it = divmod(step, 2)
         store = store_class(path, SystemIds())
         table = opened(store)
-        fault = store.fault = Fault(at, after=bool(at % 2))
+        fault = store.fault = Fault(at, after=bool(after_it))
         with contextlib.suppress(KilledError):
             table.adopt(buckets=2, roll_back=True)
         return fault.happened
@@ -374,9 +374,9 @@ def test_adopting_that_is_killed_anywhere_is_repeated(tmp_path: Path, store_clas
     while not met or met[-1]:
         path = tmp_path / f"killed {len(met)}"
         shutil.copytree(original, path)
-        met.append(killed(path, len(met) + 1))
+        met.append(killed(path, len(met) + 2))
         if met[-1].startswith(READS):
-            continue  # what is left is what the change before left
+            continue
         again = opened(store_class(path, SystemIds()))
         again.adopt(buckets=2, roll_back=True)
         again.tidy()
@@ -388,7 +388,8 @@ def test_adopting_that_is_killed_anywhere_is_repeated(tmp_path: Path, store_clas
         shutil.rmtree(path)
     kinds = {call.partition(" ")[0] for call in met}
     assert {"create", "replace", "delete", "get"} <= kinds, kinds
-    assert sum("/slot/" in call for call in met if call.startswith("create")) == 3, "CONFIG, FENCE, ADOPT"
+    slots = [call for call in met if call.startswith("create") and "/slot/" in call]
+    assert len(slots) == 2 * 3, "before and after CONFIG, FENCE, ADOPT"
 
 
 def test_the_log_of_an_adopted_table_begins_with_its_definition_a_fence_and_what_was_there(tmp_path: Path) -> None:
