@@ -93,12 +93,12 @@ class Snapshots:
         _add(known.view, done, names)
         self._current = known
 
-    def lacks(self, decided: Iterable[str]) -> bool:
-        """Whether the snapshot that is kept has not all of these completed instants: an error or an interrupt came between a slot
-        and ``add_completed``.
+    def lacks(self, decided: Mapping[str, object]) -> bool:
+        """Whether the snapshot that is kept has not all of these completed instants (the keys): an error or an interrupt came
+        between a slot and ``add_completed``.
         """
         kept = self.kept
-        return kept is not None and not kept.view.timeline.completed.keys() >= set(decided)
+        return kept is not None and not kept.view.timeline.completed.keys() >= decided.keys()
 
     def forget(self) -> None:
         """Makes the next call list again, because the view may be wrong."""
