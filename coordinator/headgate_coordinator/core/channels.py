@@ -3,13 +3,13 @@
 Records come from slots. Everything else is in memory, belongs to one generation and begins empty (rule CH3).
 """
 
-from collections import deque
-from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import astuple, replace
 
 from headgate_coordinator.core.channel_counts import ChannelCounts
 from headgate_coordinator.core.events import ChannelEnded, OpenRequested
 from headgate_coordinator.core.instructions import EndChannel, Grant, Instruction, OpenRefused, Refusal, Send, WinOffsets
+from headgate_coordinator.core.live_channels import Hold, LiveChannel, OpenConditions, Record
 from headgate_coordinator.core.refusals import (
     FORBIDDEN,
     HANDED_OVER,
@@ -23,53 +23,6 @@ from headgate_coordinator.core.refusals import (
 
 MAX_INCARNATION = 2**63 - 1
 """Fits what travels and what slots hold. Opens alone do not come so far; a false incarnation in a slot of older code may have."""
-
-
-@dataclass(frozen=True, slots=True)
-class OpenConditions:
-    """State of the table on which answers to opens depend.
-
-    ``taking``: processes that may take channels. ``decided``: every checkpoint of this generation up to it is committed and
-    published. ``blocked``: a checkpoint of an older generation is undecided, or a won one unpublished.
-    """
-
-    generation: int
-    now: float
-    writer_timeout: float
-    taking: Container[str]
-    decided: int
-    blocked: bool
-    draining: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """A channel as slots record it."""
-
-    incarnation: int
-    committed: int
-    principal: str
-
-
-@dataclass(slots=True)
-class Hold:
-    """One writer's permission to take rows of a channel; ``ends_by``: when it has to be returned, once that was asked."""
-
-    number: int
-    process: str
-    ends_by: float | None = None
-
-
-@dataclass(slots=True)
-class LiveChannel:
-    """A channel with a hold, opens, or rows under way. ``drain``: checkpoints up to this one may have rows of ended holds;
-    ``taker``: the writer that has its hold, or had the last one.
-    """
-
-    hold: Hold | None = None
-    taker: str = ""
-    drain: int = 0
-    opens: deque[OpenRequested] = field(default_factory=deque)
 
 
 class ChannelRegistry:

@@ -5,13 +5,14 @@ from dataclasses import replace
 
 from headgate_coordinator.core.aborts import Aborts
 from headgate_coordinator.core.alarms import AlarmKind, StandingAlarm
-from headgate_coordinator.core.channels import ChannelRegistry, OpenConditions
+from headgate_coordinator.core.channels import ChannelRegistry
 from headgate_coordinator.core.checkpoint_size import CheckpointSize
 from headgate_coordinator.core.checkpoints import Checkpoint
 from headgate_coordinator.core.events import SliceFigures
 from headgate_coordinator.core.failing_writers import FailingWriters
 from headgate_coordinator.core.instructions import Attach, DropCheckpoint, Instruction, Membership, Order, Send
 from headgate_coordinator.core.intake_limits import IntakeLimits
+from headgate_coordinator.core.live_channels import OpenConditions
 from headgate_coordinator.core.members import Members
 from headgate_coordinator.core.membership import Memberships
 from headgate_coordinator.core.policy import CheckpointPolicy

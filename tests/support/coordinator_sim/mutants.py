@@ -5,10 +5,11 @@ from dataclasses import replace
 from typing import Any
 
 from headgate_coordinator.core import events, instructions
-from headgate_coordinator.core.channels import ChannelRegistry, Hold, LiveChannel, OpenConditions
+from headgate_coordinator.core.channels import ChannelRegistry
 from headgate_coordinator.core.checkpoint_commits import CheckpointCommits
 from headgate_coordinator.core.checkpoints import Checkpoint, Phase
 from headgate_coordinator.core.instructions import Attach, Instruction
+from headgate_coordinator.core.live_channels import Hold, LiveChannel, OpenConditions
 from headgate_coordinator.core.reconciling import Disagreement, ForeignOffset, Imbalance
 from headgate_coordinator.core.refusals import TAKEN_OVER
 from headgate_coordinator.core.sequence import CheckpointSequence
