@@ -104,8 +104,8 @@ class CoordinatorSettings(ServiceSettings):
     channel_retention: Duration = Field(
         30 * 86400.0,
         gt=0,
-        description="an idle channel is forgotten after this, and its producer starts over at offset 0; "
-        "keep it above the longest pause after which a producer resumes",
+        description="an idle channel is forgotten after this, or up to twice this when its table changed hands meanwhile, and "
+        "its producer starts over at offset 0; keep it above the longest pause after which a producer resumes",
     )
     drain_timeout: Duration = Field(
         10.0,

@@ -17,6 +17,10 @@ class ChannelCounts:
         """A slot records one more."""
         self._recorded[principal] += 1
 
+    def remove(self, principal: str) -> None:
+        """One was forgotten."""
+        self._recorded[principal] -= 1
+
     def refusal(
         self, request: OpenRequested, waiting: Iterable[Mapping[str, OpenRequested]], recorded: Container[str]
     ) -> Refusal | None:

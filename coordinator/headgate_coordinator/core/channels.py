@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, replace
 
 from headgate_coordinator.core.channel_counts import ChannelCounts
+from headgate_coordinator.core.channel_retention import ChannelRetention
 from headgate_coordinator.core.events import ChannelEnded, OpenRequested
 from headgate_coordinator.core.instructions import EndChannel, Grant, Instruction, OpenRefused, Refusal, Send, WinOffsets
 from headgate_coordinator.core.live_channels import Hold, LiveChannel, OpenConditions, Record
@@ -26,16 +27,20 @@ MAX_INCARNATION = 2**63 - 1
 
 
 class ChannelRegistry:
-    """Answers opens of one channel in their order; channels do not wait for each other."""
+    """Answers opens of one channel in their order; channels do not wait for each other. ``retention``: seconds after which
+    an idle channel is forgotten; inf: never. ``now``: monotonic seconds.
+    """
 
-    def __init__(self, records: Mapping[str, Sequence[int | str]]) -> None:
+    def __init__(self, records: Mapping[str, Sequence[int | str]], retention: float, now: float) -> None:
         self._records = {name: Record(int(each[0]), int(each[1]), str(each[2])) for name, each in records.items()}
         self._counts = ChannelCounts(record.principal for record in self._records.values())
+        self._retention = ChannelRetention(self._records, retention, now)
         self._live: dict[str, LiveChannel] = {}
         self._restless: dict[str, None] = {}
         self._ending: dict[str, Hold] = {}
         self._raises: dict[str, OpenRequested] = {}
         self._in_slot: dict[str, OpenRequested] = {}
+        self._forgetting: dict[str, None] = {}
         self._slots = 0
         self._holds = 0
         self._wanted = 0
@@ -57,11 +62,17 @@ class ChannelRegistry:
     @property
     def waits_for_slot(self) -> bool:
         """Whether a WinOffsets is not answered yet."""
-        return bool(self._in_slot)
+        return bool(self._in_slot or self._forgetting)
+
+    @property
+    def look_at(self) -> float | None:
+        """When ``forget_idle`` is due; None: never."""
+        return self._retention.look_at
 
     def request_open(self, event: OpenRequested, standing: OpenConditions) -> Iterator[Instruction]:
         """A client opens the channel at a writer."""
         live = self._live.setdefault(event.channel, LiveChannel())
+        self._retention.note_open(event.channel)
         if all((waiting.process, waiting.request) != (event.process, event.request) for waiting in live.opens):
             live.opens.append(event)
         yield from self._look(event.channel, standing)
@@ -91,12 +102,28 @@ class ChannelRegistry:
             if live.hold is not None and live.hold.process == process and live.hold.ends_by is None:
                 yield self._end(name, live.hold, refusal, standing)
 
+    def forget_idle(self, standing: OpenConditions) -> Iterator[Instruction]:
+        """Forgets channels that have been idle for the retention (rule CH5). Until the slot is won they count, and opens wait.
+
+        A look that finds a slot under way, or committed offsets that are not final, leaves them to the next one.
+        """
+        idle = self._retention.find_idle([name for name in self._records if name not in self._live], standing.now)
+        if idle and not (standing.blocked or self.waits_for_slot):
+            self._forgetting = dict.fromkeys(idle)
+            self._slots += 1
+            yield WinOffsets(self._slots, {}, idle)
+
     def offsets_won(self, number: int, standing: OpenConditions) -> Iterator[Instruction]:
-        """The new incarnations are durable: from now on, not before, their producers may learn them (rule CH4).
+        """The new incarnations are durable: from now on, not before, their producers may learn them (rule CH4). Or
+        idle channels are forgotten.
 
         The slot also proves that nobody else has issued incarnations since: what is above the newest one was never issued.
         """
-        for name, request in self._answered(number).items():
+        opened, forgotten = self._answered(number)
+        for name in forgotten:
+            self._counts.remove(self._records.pop(name).principal)
+            yield from self._look(name, standing)
+        for name, request in opened.items():
             if request.incarnation == 0 and name not in self._records:
                 self._counts.add(request.principal)
             if request.incarnation == 0:
@@ -111,7 +138,10 @@ class ChannelRegistry:
 
     def offsets_refused(self, number: int, standing: OpenConditions) -> Iterator[Instruction]:
         """Nothing was decided: producers that wait may try again."""
-        for name, request in self._answered(number).items():
+        opened, forgotten = self._answered(number)
+        for name in forgotten:
+            yield from self._look(name, standing)
+        for name, request in opened.items():
             live = self._live.get(name)
             if live is not None and live.opens and live.opens[0] is request:
                 live.opens.popleft()
@@ -162,7 +192,7 @@ class ChannelRegistry:
         live = self._live.get(name)
         if live is None:
             return
-        while live.opens and name not in self._in_slot and name not in self._raises:
+        while live.opens and not any(name in waiting for waiting in (self._in_slot, self._raises, self._forgetting)):
             request = live.opens[0]
             refusal = self._refusal(request, standing)
             if refusal is not None:
@@ -232,7 +262,7 @@ class ChannelRegistry:
 
     def _win(self) -> Iterator[Instruction]:
         """Opens that wait at the same time share one slot (rule CH4)."""
-        if self._raises and not self._in_slot:
+        if self._raises and not self.waits_for_slot:
             self._in_slot, self._raises = self._raises, {}
             self._slots += 1
             new = {name: request for name, request in self._in_slot.items() if request.incarnation == 0}
@@ -242,10 +272,12 @@ class ChannelRegistry:
         record = self._records.get(name, Record(0, 0, request.principal))
         return replace(record, incarnation=record.incarnation + 1)
 
-    def _answered(self, number: int) -> dict[str, OpenRequested]:
+    def _answered(self, number: int) -> tuple[dict[str, OpenRequested], dict[str, None]]:
+        """Opens of which that slot is the answer, and channels that it forgets."""
         if number != self._slots:
-            return {}
-        answered, self._in_slot = self._in_slot, {}
+            return {}, {}
+        answered = self._in_slot, self._forgetting
+        self._in_slot, self._forgetting = {}, {}
         return answered
 
 

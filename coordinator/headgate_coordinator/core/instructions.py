@@ -181,10 +181,13 @@ class DropCheckpoint:
 
 @dataclass(frozen=True, slots=True)
 class WinOffsets:
-    """Wins an OFFSETS slot with these records (rule CH4); answered by OffsetsWon or OffsetsRefused."""
+    """Wins an OFFSETS slot with these records (rule CH4), and without those to ``forget`` (rule CH5); answered by OffsetsWon or
+    OffsetsRefused.
+    """
 
     number: int
     channels: Mapping[str, tuple[int, int, str]]
+    forget: Sequence[str] = ()
 
 
 MOST_EPOCHS = 1_000_000

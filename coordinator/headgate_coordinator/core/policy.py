@@ -1,6 +1,7 @@
 """Settings of checkpoints, and when the next barrier is due (rule RO7). Pure."""
 
 from dataclasses import dataclass
+from math import inf
 
 from headgate_tables.backoff import Backoff
 
@@ -36,7 +37,8 @@ class CheckpointPolicy:
     so long between its barrier and its last write status is aborted and its rows are sent again; above what the slowest single
     file takes. ``writer_timeout``: a writer that does not let a channel go for so long is cut off, which rewinds the whole table.
     ``first_checkpoint_bytes``: what each writer takes from clients into the first checkpoints behind an outage; see
-    ``CheckpointSize``.
+    ``CheckpointSize``. ``channel_retention``: a channel that is idle for so long is forgotten, and its producer starts over
+    at offset 0; above the longest pause after which a producer resumes. inf: none is forgotten.
     """
 
     checkpoint_interval: float = 10.0
@@ -45,6 +47,7 @@ class CheckpointPolicy:
     checkpoint_timeout: float = 30.0
     writer_timeout: float = 1.5
     first_checkpoint_bytes: int = 8 << 20
+    channel_retention: float = inf
 
     def barrier_due_at(self, conditions: TriggerConditions) -> float | None:
         """Returns when the next barrier may be sent, once the checkpoint before is decided; None: nothing asks for one."""

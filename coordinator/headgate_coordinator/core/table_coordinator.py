@@ -101,7 +101,7 @@ class TableCoordinator:
         due = self._due() if self._may_end() else None
         late_at = self._checkpoint_trigger.flush_deadline(state.checkpoints.flushing)
         pauses = (state.retry.retry_at, state.aborts.opens_at, state.members.readmission_at)
-        times = (state.channels.hold_deadline, late_at, due, state.aborts.forgotten_at, *pauses)
+        times = (state.channels.hold_deadline, late_at, due, state.aborts.forgotten_at, state.channels.look_at, *pauses)
         return min((time for time in times if time is not None), default=None)
 
     def _hear(self, event: Event) -> None:
@@ -244,6 +244,7 @@ class TableCoordinator:
     def _advance(self) -> None:
         state = self._state
         self._end_pauses()
+        state.forget_idle_channels()
         self._commit_what_is_complete()
         self._give_up_what_is_late()
         self._generations.begin_first_checkpoint()

@@ -42,7 +42,7 @@ class TableState:
         self.members = Members()
         self.records = WriterRecords()
         self.failing = FailingWriters()
-        self.channels = ChannelRegistry(channels)
+        self.channels = ChannelRegistry(channels, policy.channel_retention, now)
         self.memberships = Memberships(key_groups)
         self.intake_limits = IntakeLimits(figures, policy.checkpoint_interval)
         self.checkpoints = CheckpointSequence()
@@ -96,6 +96,11 @@ class TableState:
     def answer_opens(self) -> None:
         """Answers waiting opens that can be answered now."""
         self.out += self.channels.answer_opens(self.open_conditions())
+
+    def forget_idle_channels(self) -> None:
+        """Forgets channels that nobody uses, when it is time to look for some."""
+        if (look_at := self.channels.look_at) is not None and look_at <= self.now:
+            self.out += self.channels.forget_idle(self.open_conditions())
 
     def next_membership(self, number: int, members: Sequence[tuple[str, str]], before: Sequence[Checkpoint]) -> Membership:
         """Membership of the checkpoint that begins; ``before``: checkpoints whose rows may still become files."""

@@ -79,6 +79,7 @@ class Ownerships:
             settings.checkpoint_bytes,
             settings.checkpoint_timeout,
             settings.writer_timeout,
+            channel_retention=settings.channel_retention,
         )
         self._service_policy = ServicePolicy(
             settings.service_interval, CompactionPolicy(settings.compaction_timeout, settings.compaction_pause)

@@ -266,7 +266,7 @@ class Committer:
 
     def _win_offsets(self, work: WinOffsets) -> None:
         with self._attempt(_SLOTS) as attempt:
-            self._table.win_offsets(self._records(work.channels))
+            self._table.win_offsets(self._records(work.channels), work.forget)
         if attempt.refused:
             self._report(events.OffsetsRefused(work.number, attempt.refused))
             return

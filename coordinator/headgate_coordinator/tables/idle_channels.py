@@ -1,4 +1,4 @@
-"""Channels that nobody uses any more."""
+"""Channels that nobody uses any more when an ownership begins; ``core/channel_retention.py`` has those of later."""
 
 from headgate_tables.face.owner import Ownership
 
