@@ -111,9 +111,11 @@ COLUMNS = "id,part,ts,v\n"
     [
         (f"{COLUMNS}a,p,1,2\nb,p,not a number,2\n", "SparkFailed", "not a number"),
         ("id,ts,part,v\na,1,p,2\n", "SparkFailed", "header"),
+        ("id,part,ts,v,more\na,p,1,2,lost\n", "SparkFailed", "header"),
+        (f"{COLUMNS}a,p,1,2,lost\n", "SparkFailed", ""),
         (None, "SparkRefused", "nowhere"),
     ],
-    ids=["a value", "other columns", "no file"],
+    ids=["a value", "other columns", "more columns", "more values", "no file"],
 )
 def test_what_spark_cannot_read_is_one_error_and_loads_nothing(
     headgate: Any, tmp_path: Path, text: str | None, kind: str, said: str

@@ -17,7 +17,8 @@ from headgate_cli.failures import CommandError
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+    from pyspark.sql.types import StructType
 
 _Command = TypeVar("_Command", bound=Callable[..., object])
 FORMATS = ("parquet", "csv", "json", "orc")
@@ -27,6 +28,7 @@ _STRICT: Mapping[str, Mapping[str, str]] = {
     "json": {"mode": "FAILFAST"},
 }
 """Spark's own defaults make null of a value that it cannot read, and give a CSV's columns to the table's by position."""
+_CASE = "spark.sql.caseSensitive"
 
 
 def session_options(master: str, *, default: str | None = None) -> Callable[[_Command], _Command]:
@@ -105,13 +107,33 @@ def read_table(spark: SparkSession, source: str, kind: str, options: Mapping[str
 def read_source(
     spark: SparkSession, sources: Sequence[str], kind: str, options: Mapping[str, str], schema: pa.Schema
 ) -> DataFrame:
-    """The rows of files and folders. Formats of text are read with the table's columns, and strictly."""
-    reader = spark.read.format(kind).options(**{**_STRICT.get(kind, {}), **_separator(sources, kind, options), **options})
+    """The rows of files and folders. Formats of text are read with the table's columns, and strictly; but fields of JSON that
+    these lack are left out, see ``fields_of_json``.
+    """
+    reader = _reader(spark, sources, kind, options)
     if kind in _STRICT:
         from headgate_spark.types import struct_of
 
         reader = reader.schema(struct_of(schema))
     return reader.load(list(sources))
+
+
+def fields_of_json(spark: SparkSession, sources: Sequence[str], options: Mapping[str, str]) -> StructType:
+    """The fields that objects in the files have at any depth, by a pass over the files, of which there has to be one. Values are
+    texts, keys of maps are fields, and a field that has nothing but ``{}`` is left out.
+    """
+    # What cannot be read is an error of the load itself, which names it better.
+    reader = _reader(spark, sources, "json", options).option("mode", "DROPMALFORMED").option("primitivesAsString", "true")
+    before = spark.conf.get(_CASE)
+    spark.conf.set(_CASE, "true")  # or keys of a map that differ by case alone are refused as one column twice
+    try:
+        return reader.load(list(sources)).schema
+    finally:
+        spark.conf.set(_CASE, before)
+
+
+def _reader(spark: SparkSession, sources: Sequence[str], kind: str, options: Mapping[str, str]) -> DataFrameReader:
+    return spark.read.format(kind).options(**{**_STRICT.get(kind, {}), **_separator(sources, kind, options), **options})
 
 
 def format_of(sources: Sequence[str]) -> str:

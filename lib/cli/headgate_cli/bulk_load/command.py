@@ -10,6 +10,7 @@ import click
 
 from headgate_cli import spark_session
 from headgate_cli.bulk_load.options import SparkOptions, spark_options
+from headgate_cli.bulk_load.unknown_fields import check_fields
 from headgate_cli.cluster import Access
 from headgate_cli.maintenance.progress import WorkBar
 from headgate_cli.options import cluster_options, storage_option
@@ -83,8 +84,11 @@ def bulk_load(
     What is replaced stays readable as of earlier times until it is cleaned, and a savepoint keeps it: `headgate savepoint TABLE`.
 
     Of rows of one key the one with the largest ordering value is loaded. Columns are those of the table; a CSV has them in its
-    header, in the table's order. A value that cannot be read stops the load. Nothing is visible before the end, and a load that
-    breaks off leaves nothing visible: run the same command again.
+    header, in the table's order. A value that cannot be read stops the load, and so does a field of JSON that the table lacks.
+    Nothing is visible before the end, and a load that breaks off leaves nothing visible: run the same command again.
+
+    JSON is read twice, the first time for the names of its fields, also with --plan-only. The driver keeps them in memory, and
+    keys of maps among them. --option samplingRatio=0.01 looks at a hundredth of the rows; fields that it misses are left out.
 
     A table that a cluster owns is refused. End the cluster's coordinators, load with --take-over, and start them again.
 
@@ -99,10 +103,10 @@ def bulk_load(
     With --json: lines with "event": "planned", "progress" (sums of the tasks that have ended) and "loaded".
     """  # noqa: D301 - click wants the backspace
     spark_session.check_installed("a bulk load", "Files that one process can read: `headgate load`.")
-    _load(output, sources, locate_table(table_name, access, storage), options)
+    _load(output, sources, table_name, locate_table(table_name, access, storage), options)
 
 
-def _load(output: Output, sources: Sequence[str], location: Location, options: BulkLoadOptions) -> None:
+def _load(output: Output, sources: Sequence[str], table_name: str, location: Location, options: BulkLoadOptions) -> None:
     from headgate_spark.loading import run_prepared
     from headgate_spark.planning import definition_of, plan_of, setup_of
 
@@ -110,8 +114,10 @@ def _load(output: Output, sources: Sequence[str], location: Location, options: B
     reading, conf = spark_session.pairs("--option", options["reading"]), spark_session.pairs("--conf", options["conf"])
     with open_unowned(location, take_over=options["take_over"]) as table, spark_session.start(options["master"], conf) as spark:
         with spark_session.spark_errors(_AGAIN):
-            kind, schema = options["kind"] or spark_session.format_of(sources), definition_of(table).schema
-            rows = spark_session.read_source(spark, sources, kind, reading, schema)
+            kind = options["kind"] or spark_session.format_of(sources)
+            rows = spark_session.read_source(spark, sources, kind, reading, definition_of(table).schema)
+            if kind == "json" and rows.inputFiles():
+                check_fields(spark_session.fields_of_json(spark, sources, reading), rows.schema, table_name)
             setup = setup_of(
                 rows, table, mode, tasks=options["tasks"], storage_options=location.options, read_by=options["read_by"]
             )

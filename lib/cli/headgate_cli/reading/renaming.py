@@ -40,7 +40,7 @@ def renamed(source: Source, renames: Renames) -> Source:
 
 def check_names(names: Sequence[str], file: str, kind: str, sql: str = "") -> None:
     """Raises CommandError for names that no table has, with options that give them others. ``sql``: what made the columns."""
-    if odd := [name for name in names if not _is_legal(name)]:
+    if odd := [name for name in names if not is_legal(name)]:
         other = _others(names, odd)
         options = " ".join(f"--rename {_quoted(f'{name}={other[name]}')}" for name in odd)
         fix = f"Give {options}, or leave such columns out with --select COLUMN,…"
@@ -52,7 +52,8 @@ def check_names(names: Sequence[str], file: str, kind: str, sql: str = "") -> No
         raise refused(f"{file}: a table has no column {odd[0]!r}: {why}", fix)
 
 
-def _is_legal(name: str) -> bool:
+def is_legal(name: str) -> bool:
+    """Whether a column of a table may have this name."""
     return bool(_LEGAL.fullmatch(name)) and not name.startswith(_RESERVED)
 
 
