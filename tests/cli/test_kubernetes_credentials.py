@@ -15,6 +15,10 @@ ARGUMENTS = (
     *("kubernetes", "credentials", "--name", "rows", "--label", "app.kubernetes.io/instance=rows"),
     *("--part", "tls", "--part", "cluster", "--part", "access", "--dns", "rows"),
 )
+BESIDE_CERT_MANAGER = (
+    *("kubernetes", "credentials", "--name", "rows"),
+    *("--part", "access", "--part", "redis", "--redis-dns", "rows-redis"),
+)
 
 
 @pytest.fixture
@@ -76,6 +80,33 @@ def test_a_client_s_secret_that_was_deleted_gets_another_token(cluster: Kubernet
     assert cluster.content("rows-client")["token"] != before["token"]
     assert cluster.content("rows-client")["ca.crt"] == before["ca.crt"]
     assert b"expires = " in cluster.content("rows-access")["access.toml"]
+
+
+def test_a_client_s_secret_without_its_authority_is_tried_again_until_others_have_made_the_certificate(
+    cluster: KubernetesApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for _ in range(2):
+        assert run(BESIDE_CERT_MANAGER) == ExitCode.RETRY_LATER
+        said = capsys.readouterr().err
+        assert "no certificate in the Secret rows-tls yet" in said
+        assert "`kubectl describe certificate`" in said
+        assert sorted(cluster.applied) == ["rows-access", "rows-client", "rows-redis"], "services wait for nothing else"
+    token = cluster.content("rows-client")["token"]
+    cluster.put("rows-tls", {"tls.crt": "leaf", "tls.key": "key", "ca.crt": "authority"})
+    assert run(BESIDE_CERT_MANAGER) == ExitCode.OK
+    assert cluster.content("rows-client") == {"token": token, "ca.crt": b"authority"}
+    assert run(BESIDE_CERT_MANAGER) == ExitCode.OK
+    assert "Nothing is due" in capsys.readouterr().out
+    assert cluster.applied[3:] == ["rows-client"]
+
+
+def test_a_certificate_whose_issuer_gives_no_authority_is_not_waited_for(
+    cluster: KubernetesApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster.put("rows-tls", {"tls.crt": "leaf", "tls.key": "key"})
+    assert run(BESIDE_CERT_MANAGER) == ExitCode.OK
+    assert cluster.content("rows-client").keys() == {"token"}
+    assert "rows-tls has no ca.crt" in capsys.readouterr().out
 
 
 def test_an_access_file_that_takes_no_further_token_stays_and_says_why(

@@ -176,6 +176,13 @@ def test_without_anything_to_make_there_is_no_job() -> None:
     assert not kinds & {"Job", "CronJob", "Role", "RoleBinding"}
 
 
+def test_the_job_tries_until_the_cronjob_runs() -> None:
+    """Else what it waits for, a certificate of another program, could come in between."""
+    (job,) = [each["spec"] for each in rendered("cert-manager") if each["kind"] == "Job"]
+    assert job["template"]["spec"]["restartPolicy"] == "OnFailure"
+    assert job["backoffLimit"] * 300 >= 24 * 3600, "a kubelet waits for 300 s between later tries"
+
+
 @pytest.mark.slow
 def test_the_job_runs_again_when_what_it_makes_changes() -> None:
     """A Job cannot be changed."""

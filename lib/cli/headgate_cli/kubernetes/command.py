@@ -9,6 +9,8 @@ import click
 from headgate_cli.credentials.command import check_hosts
 from headgate_cli.credentials.renewal import Part, Wanted, renewed
 from headgate_cli.durations import DURATION
+from headgate_cli.exits import ExitCode
+from headgate_cli.failures import CommandError
 from headgate_cli.kubernetes.api import SecretsApi
 from headgate_cli.kubernetes.layout import ENDS, secrets_with, texts_of
 from headgate_cli.output import Output, json_option
@@ -53,6 +55,9 @@ def credentials(
 
     What is there and good stays as it is, so this can run as often as one likes. To have a part made anew, delete its Secret
     first: pods keep what they have until the new one is there. A token that was deleted in this way goes on to count for a day.
+
+    With --part access and without --part tls, others make the Secret NAME-tls: cert-manager, or you. NAME-client gets its ca.crt.
+    While NAME-tls is not there, all else is made, and the exit code is 4: run it again.
     """
     chosen = {Part(part) for part in parts}
     if (Part.TLS in chosen and not dns) or (chosen & {Part.REDIS, Part.REDIS_TLS} and not redis_dns):
@@ -71,7 +76,7 @@ def credentials(
 
 
 def _renew(api: SecretsApi, name: str, wanted: Wanted, labels: Mapping[str, str], output: Output) -> int:
-    """Writes the Secrets that are due, and returns how many."""
+    """Writes the Secrets that are due, and returns how many. Raises CommandError, also when that of clients is not whole yet."""
     found, versions = {}, {}
     for end in ENDS:
         found[end], versions[end] = api.read(f"{name}-{end}")
@@ -81,7 +86,26 @@ def _renew(api: SecretsApi, name: str, wanted: Wanted, labels: Mapping[str, str]
         api.write(f"{name}-{end}", content, versions[end], labels)
         output.print_json({"secret": f"{name}-{end}", "keys": sorted(content), "was_there": bool(versions[end])})
         output.print_text(f"Secret {name}-{end}: {'renewed' if versions[end] else 'made'}")
+    if Part.ACCESS in wanted.parts:
+        _check_authority(output, name, found["tls"])
     return len(made)
+
+
+def _check_authority(output: Output, name: str, tls: Mapping[str, str]) -> None:
+    """``tls``: what NAME-tls held when NAME-client was made of it. Raises CommandError if that is to come.
+
+    Services do not wait for it: their Secrets are written by then. A certificate without an authority is no error, as clients may
+    know that of their system: issuers of ACME give none, so that one would wait for ever.
+    """
+    if not tls.get("tls.crt"):
+        raise CommandError(
+            f"there is no certificate in the Secret {name}-tls yet, whose ca.crt the Secret {name}-client has to have",
+            fix="The Job tries again. If it stays so, `kubectl describe certificate` says what cert-manager waits for; with "
+            "credentials.certificates=existing, make the Secret.",
+            code=ExitCode.RETRY_LATER,
+        )
+    if not tls.get("ca.crt"):
+        output.print_text(f"Secret {name}-tls has no ca.crt for {name}-client: clients have to know the authority by themselves.")
 
 
 def _pairs(labels: tuple[str, ...]) -> Mapping[str, str]:
