@@ -12,6 +12,7 @@ from headgate_proto.api.v1.maintenance_pb2_grpc import MaintenanceServiceStub
 from headgate_tables.catalog import Catalog
 from headgate_tables.catalog_records import EntryRecord, FormerTable
 from headgate_tables.commitlog.records import DropRecord
+from headgate_tables.opening import open_table
 from headgate_tables.system import System
 from support.access import role, write_access
 from support.running_coordinator import OPTIONS, Running, T, drop, persist, refused, running_coordinator
@@ -92,6 +93,25 @@ async def test_d11_a_new_table_of_the_old_name_begins_above_the_epochs_of_the_re
     assert (await coordinator.until("renamed", state="owned")).epoch == before.epoch + 1
     error = await refused(persist(lambda: drop(coordinator, old)))
     assert (error.code, "another table has this name" in error.message) == (errors_pb2.CODE_INVALID_ARGUMENT, True)
+    asked = tables_pb2.DescribeTableRequest(name=T, table_uuid=old)
+    error = await refused(coordinator.tables.DescribeTable(asked))
+    assert (error.code, "and is renamed now" in error.message) == (errors_pb2.CODE_TABLE_RENAMED, True)
+    for uuid in (made.table_uuid, "of a table that nobody knows"):
+        asked.table_uuid = uuid
+        assert (await coordinator.tables.DescribeTable(asked)).table.table_uuid == made.table_uuid
+
+
+@pytest.mark.slow
+async def test_nobody_adopts_a_table_by_the_name_that_it_had(coordinator: Running, writer: ScriptedWriter) -> None:
+    """Who may do that by the former name may have no right on the table; a refusal behind the call has fenced its owner."""
+    await rename(coordinator, await uuid_of(coordinator), "renamed")
+    owned = await coordinator.until("renamed", state="owned")
+    request = api.AdoptRequest(table=T, remove_metadata_table=True)
+    error = await refused(MaintenanceServiceStub(coordinator.channel).Adopt(request))
+    assert (error.code, "was dropped or renamed" in error.message) == (errors_pb2.CODE_INVALID_ARGUMENT, True)
+    answer = await coordinator.tables.DescribeTable(tables_pb2.DescribeTableRequest(name="renamed"))
+    with open_table(answer.table.url) as table:
+        assert table.epoch == owned.epoch
 
 
 async def test_the_new_name_takes_the_right_to_create_it(tmp_path: Path, redis: str) -> None:

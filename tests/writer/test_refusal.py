@@ -26,6 +26,15 @@ class Silent(TableServiceServicer):
         await asyncio.Event().wait()
 
 
+class Renamed(TableServiceServicer):
+    """The table that is asked for by its id has another name, and another has its name."""
+
+    async def DescribeTable(self, request: Any, context: Any) -> Any:
+        assert (request.name, request.table_uuid) == ("t", "its own")
+        error = err.Error(code=err.CODE_TABLE_RENAMED, action=err.ACTION_GIVE_UP, message="and is sales now")
+        await context.abort(grpc.StatusCode.NOT_FOUND, "", (("headgate-error-bin", error.SerializeToString()),))
+
+
 @asynccontextmanager
 async def asking() -> AsyncIterator[tuple[grpc.aio.Channel, "asyncio.Task[Any]"]]:
     """A channel, and the question that waits for an answer on it."""
@@ -66,3 +75,15 @@ async def test_a_producer_is_told_to_come_again_while_no_coordinator_says_whethe
         with pytest.raises(RpcError) as refused:
             await check_identity("t", "its own", "another", [channel])
         assert refused.value.error.code == err.CODE_TABLE_DROPPED, "the owner knows no table of the name"
+
+
+async def test_a_producer_whose_table_was_renamed_hears_that_also_when_another_has_its_name() -> None:
+    server = grpc.aio.server()
+    add_TableServiceServicer_to_server(Renamed(), server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+        with pytest.raises(RpcError) as refused:
+            await check_identity("t", "its own", "another", [channel])
+    assert (refused.value.error.code, refused.value.error.message) == (err.CODE_TABLE_RENAMED, "and is sales now")
+    await server.stop(0)

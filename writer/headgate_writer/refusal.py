@@ -9,7 +9,7 @@ import grpc
 from headgate_proto.api.v1 import errors_pb2, tables_pb2, tables_pb2_grpc
 from headgate_runtime.cancelling import raise_if_cancelled
 from headgate_runtime.coordinator_client import ANSWER_S
-from headgate_runtime.errors import from_call, rpc_error, wire_error
+from headgate_runtime.errors import RpcError, from_call, rpc_error, wire_error
 
 _Answer = TypeVar("_Answer")
 _NO_TABLE = (errors_pb2.CODE_TABLE_NOT_FOUND, errors_pb2.CODE_TABLE_DROPPED, errors_pb2.CODE_TABLE_RENAMED)
@@ -18,15 +18,17 @@ _NO_TABLE = (errors_pb2.CODE_TABLE_NOT_FOUND, errors_pb2.CODE_TABLE_DROPPED, err
 async def check_identity(table: str, wanted: str, attached: str, coordinators: Iterable[grpc.aio.Channel]) -> None:
     """Raises RpcError unless the table that is attached is the one that the producer means, by their ids (rule D8). Of two, a
     coordinator says which has the name: the attached one may be a dropped one, whose owner sleeps. While none answers, the
-    producer is to come again: that its table was dropped would end it for good.
+    producer is to come again: that its table was dropped would end it for good. One that was renamed is named.
     """
     if wanted in ("", attached):
         return
-    request = tables_pb2.DescribeTableRequest(name=table)
+    request = tables_pb2.DescribeTableRequest(name=table, table_uuid=wanted)
     answered = False
     for channel in coordinators:
         said = await _ask(channel, lambda tables: tables.DescribeTable(request, timeout=ANSWER_S))
         if isinstance(said, errors_pb2.Error):
+            if said.code == errors_pb2.CODE_TABLE_RENAMED:
+                raise RpcError(said)
             answered = answered or said.code in _NO_TABLE
         elif said is not None:
             answered = True

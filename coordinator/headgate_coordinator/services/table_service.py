@@ -64,7 +64,7 @@ class TableService(StorageCalls, rpc.TableServiceServicer):
     async def DescribeTable(
         self, request: api.DescribeTableRequest, _context: ServicerContext[api.DescribeTableRequest, api.DescribeTableResponse]
     ) -> api.DescribeTableResponse:
-        described = await self._blocking(lambda: self._storage.describe(request.name))
+        described = await self._blocking(lambda: self._storage.describe(request.name, request.table_uuid))
         return api.DescribeTableResponse(table=_description(described))
 
     async def ListTables(

@@ -83,13 +83,19 @@ class TableStorage:
         """Tests that tables can be created. Raises UnsafeStoreError if none ever can."""
         self._catalog.test_store()
 
-    def describe(self, name: str) -> DescribedTable:
-        """Returns one table. Raises NotATableError for a name without an entry, TableGoneError for an entry without its table,
-        TableDroppedError.
+    def describe(self, name: str, table_uuid: str = "") -> DescribedTable:
+        """Returns one table. ``table_uuid``: of the table that the caller means, if it is known: when another has its name now,
+        the error says what became of it, as far as the catalog knows.
+
+        Raises NotATableError for a name without an entry, TableGoneError for an entry without its table, TableDroppedError,
+        TableRenamedError.
 
         Costs a read also when the table is kept: another coordinator may have dropped it, and made another one of its name.
         """
-        return self._described(name, self._catalog.entry(name).place)
+        described = self._described(name, self._catalog.entry(name).place)
+        if table_uuid not in ("", str(described.definition.table_uuid)):
+            self._catalog.check_present(name, table_uuid)
+        return described
 
     def _described(self, name: str, place: str) -> DescribedTable:
         """As ``describe``, for a table whose entry lies in this place."""
@@ -199,9 +205,11 @@ class TableStorage:
     def adopt_new(self, name: str, address: str, call: Callable[[Table], _T]) -> _T:
         """Adopts a table under the store's root that has no entry: runs ``call`` on it, then adds its entry.
 
-        Returns the result of ``call``. Raises NotATableError, and what ``call`` raises.
+        Returns the result of ``call``. Raises OptionError for the folder of a table that has another name now, on which the
+        caller may have no right; NotATableError, and what ``call`` raises.
         """
         check_name(name)
+        self._catalog.check_unused(name)
         with self._open(self._url_of_new(name), address) as table:
             adopted = call(table)
         self._catalog.add(name, name)

@@ -115,11 +115,16 @@ class Catalog:
         check_name(name)
         check_path(path)
         place = path if (read := read_place(path)) is not None and read[0] == name else name
-        if self._store.size(f"{DROPPED}/{place}") is not None:
-            raise OptionError(f"a table {name} that lay in {place} was dropped", fix="Enter the table under another name.")
+        self.check_unused(place)
         found = self._enter(name, place, EntryRecord(path, creator))
         if found.path != path:
             raise TableExistsError(f"{name} is there already, in {found.path}", fix="Choose another name.")
+
+    def check_unused(self, place: str) -> None:
+        """Raises OptionError for the place of a table that was dropped or renamed: its folder may be that table's now."""
+        if self._store.size(f"{DROPPED}/{place}") is not None:
+            fix = "Enter the table under another name, or name the renamed one as it is called now."
+            raise OptionError(f"a table that lay in {place} was dropped or renamed", fix=fix)
 
     def entry(self, name: str) -> CatalogEntry:
         """The table's entry: one read, and a listing and a second read for a name whose first table was dropped.
@@ -177,6 +182,14 @@ class Catalog:
         check_name(name)
         taken = self._places(DROPPED, name)
         return self._noted(place_of(name, taken[-1])) if taken else None
+
+    def check_present(self, name: str, table: str) -> None:
+        """Raises TableRenamedError, TableDroppedError if the table with this id, as text, had the name and has it no more. Costs
+        a listing, and a read for each table that had it.
+        """
+        for number in reversed(self._places(DROPPED, name)):
+            if (former := self._noted(place_of(name, number))) is not None and former.table == table:
+                raise _gone(former)
 
     def forget(self, place: str, former: FormerTable) -> FormerTable:
         """Takes the entry of a table out whose files are deleted, or that has another name. The place is never used again.
@@ -240,7 +253,7 @@ class Catalog:
     def _missing(self, name: str) -> NotATableError:
         """The error for a name without an entry."""
         if (former := self.former(name)) is not None:
-            return former.renamed_error() if former.renamed else dropped_error(former.drop)
+            return _gone(former)
         return NotATableError(f"there is no table {name} under {self._store.url}", fix="Check the name, or create the table.")
 
 
@@ -248,3 +261,7 @@ def _check_same(there: EntryRecord, path: str, before: str, to: str) -> None:
     """Raises TableExistsError unless the entry ``there`` is that of this table, from a renaming that broke off."""
     if (there.path, there.before) != (path, before):
         raise TableExistsError(f"there is a table {to}", fix="Choose another name.")
+
+
+def _gone(former: FormerTable) -> NotATableError:
+    return former.renamed_error() if former.renamed else dropped_error(former.drop)

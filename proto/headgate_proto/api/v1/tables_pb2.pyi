@@ -203,15 +203,21 @@ class DescribeTableRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     NAME_FIELD_NUMBER: _builtins.int
+    TABLE_UUID_FIELD_NUMBER: _builtins.int
     name: _builtins.str
+    table_uuid: _builtins.str
+    """`TableDescription.table_uuid` of the table that is meant. When another one has its name by now, the error is
+    CODE_TABLE_RENAMED or CODE_TABLE_DROPPED; if nothing is known of it, the answer is the other one.
+    """
     def __init__(
         self,
         *,
         name: _builtins.str = ...,
+        table_uuid: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "table_uuid", b"table_uuid"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
