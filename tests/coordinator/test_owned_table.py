@@ -30,7 +30,7 @@ from headgate_coordinator.tables.work import RunService
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_proto.cluster.v1.table_pb2 import TableDefinition
 from headgate_runtime.world import World
-from headgate_tables.errors import ReopenTable, StoreDeniedError
+from headgate_tables.errors import OutcomeUnknownError, ReopenTable, StoreDeniedError
 from support.operations import operation
 from support.processes import READY_S
 
@@ -285,6 +285,23 @@ async def test_who_waits_for_an_answer_hears_that_the_ownership_has_ended() -> N
         await asyncio.wait([running])
         with pytest.raises(ReopenTable):
             await asyncio.wait_for(asking, READY_S)
+
+
+async def test_nobody_says_of_what_is_on_its_way_to_the_store_that_it_was_not_done() -> None:
+    """A restore that is sent again would undo what came since."""
+    goes_on = threading.Event()
+    async with owned() as (scene, running):
+        scene.committer.gate.set()
+        restored = asyncio.ensure_future(scene.table.call_table_alone(REFUSAL, lambda table: goes_on.wait(READY_S)))
+        try:
+            await scene.until("the end")
+            for _ in range(2):  # at each renewal without the lease
+                running.cancel()
+                await settled()
+            with pytest.raises(OutcomeUnknownError):
+                await restored
+        finally:
+            goes_on.set()
 
 
 async def test_generations_that_were_given_up_are_counted_once() -> None:
