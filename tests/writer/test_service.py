@@ -122,6 +122,14 @@ async def test_a_name_that_is_no_channels_is_refused(tmp_path: Path, name: str) 
         assert await producer.ended() == errors_pb2.CODE_INVALID_ARGUMENT
 
 
+@pytest.mark.parametrize("name", ["", "x" * 200, "a b", "../x"])
+async def test_a_name_that_is_no_tables_is_refused_for_good(tmp_path: Path, name: str) -> None:
+    async with cluster(tmp_path) as made:
+        producer = made.producer()
+        await producer.open(name)
+        assert await producer.ended() == errors_pb2.CODE_INVALID_ARGUMENT
+
+
 async def test_a_stream_that_begins_with_something_else_is_refused(tmp_path: Path) -> None:
     async with cluster(tmp_path) as made:
         producer = made.producer()

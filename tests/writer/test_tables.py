@@ -136,6 +136,23 @@ async def test_an_owner_hears_of_loads_of_its_own_tables_only_and_of_none_that_i
         assert [load.table for load in here.tables.loads(other)] == ["b"]
 
 
+async def test_who_waits_for_a_table_and_goes_leaves_nothing_behind(tmp_path: Path) -> None:
+    """Clients choose the names, and may ask for tables that nobody ever attaches."""
+    async with scene(tmp_path) as made:
+        tables = made.tables
+        first, second = (asyncio.ensure_future(tables.wait_for_change("never")) for _ in range(2))
+        await settled()
+        for gone, left in ((first, {"never"}), (second, set[str]())):
+            gone.cancel()
+            await asyncio.wait([gone])
+            assert tables._changes.keys() == left
+        third = asyncio.ensure_future(tables.wait_for_change("t"))
+        await settled()
+        made.attach(Owner())
+        await third
+        assert not tables._changes
+
+
 def test_a_heartbeat_has_the_channels_with_the_largest_lags() -> None:
     lags = {f"c{number}": number for number in range(1_500)}
     assert _largest(lags) == {f"c{number}": number for number in range(500, 1_500)}

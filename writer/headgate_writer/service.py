@@ -13,9 +13,11 @@ from headgate_proto.api.v1.ingest_pb2_grpc import IngestServiceServicer
 from headgate_runtime.access.call import Call
 from headgate_runtime.access.quotas import Usage
 from headgate_runtime.descriptions import describe
-from headgate_runtime.errors import RpcError, rpc_error
+from headgate_runtime.errors import RpcError, from_tables, rpc_error
 from headgate_runtime.grpc_server import call
 from headgate_runtime.part_reader import PartReader
+from headgate_tables.catalog_records import check_name
+from headgate_tables.errors import OptionError
 from headgate_writer.channels import Hold
 from headgate_writer.client_stream import AppendContext, ClientStream, PrincipalLimits, Requests, StreamResources
 from headgate_writer.control import ControlClient
@@ -133,6 +135,10 @@ def _opening(first: ingest_pb2.AppendRequest | None) -> ingest_pb2.OpenChannel:
     if first is None or first.WhichOneof("message") != "open":
         raise rpc_error(errors_pb2.CODE_INVALID_ARGUMENT, "the first message is not `open`", "Open a channel first.")
     opening = first.open
+    try:
+        check_name(opening.table)
+    except OptionError as error:
+        raise RpcError(from_tables(error)) from error
     name = opening.channel
     if not 1 <= len(name.encode()) <= _MAX_CHANNEL_BYTES or not name.isprintable():
         raise rpc_error(

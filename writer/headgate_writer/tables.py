@@ -36,6 +36,14 @@ _MOST_LAGS: Final = 1000
 _NEW_GENERATION = "a checkpoint of the table failed, or its owner changed"
 
 
+class _Change:
+    """The next attachment or detachment of a table, and how many wait for it."""
+
+    def __init__(self) -> None:
+        self.event = asyncio.Event()
+        self.waiting = 0
+
+
 class Tables:
     """``group`` owns the tables' tasks. ``store``: the root below which tables lie, or ""; ``storage_options``: of it."""
 
@@ -48,7 +56,7 @@ class Tables:
         self._writers: dict[str, TableWriter] = {}
         self._seen: dict[str, tuple[UUID, tuple[int, int]]] = {}
         self.totals: dict[str, TableTotals] = {}
-        self._changes: dict[str, asyncio.Event] = {}
+        self._changes: dict[str, _Change] = {}
         self._leaving = False
 
     def receive_order(self, owner: Owner, order: wire.TableOrder) -> None:
@@ -123,7 +131,14 @@ class Tables:
 
     async def wait_for_change(self, table: str) -> None:
         """Returns at the next attachment or detachment of that table after this call."""
-        await self._changes.setdefault(table, asyncio.Event()).wait()
+        change = self._changes.setdefault(table, _Change())
+        change.waiting += 1
+        try:
+            await change.event.wait()
+        finally:
+            change.waiting -= 1
+            if not change.waiting and self._changes.get(table) is change:
+                del self._changes[table]  # clients choose the names, and may never see a change
 
     def _attach(self, owner: Owner, order: wire.TableOrder, pair: tuple[int, int]) -> None:
         try:
@@ -201,8 +216,8 @@ class Tables:
         self._signal_change(writer.attached.name)
 
     def _signal_change(self, table: str) -> None:
-        if (event := self._changes.pop(table, None)) is not None:
-            event.set()
+        if (change := self._changes.pop(table, None)) is not None:
+            change.event.set()
 
 
 def _largest(lags: Mapping[str, int]) -> dict[str, int]:
