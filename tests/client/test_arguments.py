@@ -29,6 +29,7 @@ WRONG_CHANNEL_CALLS: dict[str, Callable[[Any], Any]] = {
 WRONG_CALLS: dict[str, Callable[[aio.Headgate], Any]] = {
     "name=5": lambda hg: hg.table(5),  # type: ignore[arg-type]
     "name=None": lambda hg: hg.undrop_table(None),  # type: ignore[arg-type]
+    "half a surrogate pair": lambda hg: hg.table("\udcff"),
     "table=5": lambda hg: hg.status(5),  # type: ignore[arg-type]
     "key=5": lambda hg: hg.create_table("t", SCHEMA, key=5),  # type: ignore[arg-type]
     "partition_by=5": lambda hg: hg.create_table("t", SCHEMA, key="id", partition_by=["note", 5]),  # type: ignore[list-item]

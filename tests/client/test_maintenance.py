@@ -30,6 +30,9 @@ class Coordinator(rpc.MaintenanceServiceServicer):
     async def Restore(self, request: api.RestoreRequest, context: Any) -> Any:
         return await self._answer(request, context)
 
+    async def Savepoint(self, request: api.SavepointRequest, context: Any) -> Any:
+        return await self._answer(request, context)
+
     async def Truncate(self, request: api.TruncateRequest, context: Any) -> Any:
         return await self._answer(request, context)
 
@@ -104,6 +107,18 @@ async def test_a_restore_that_broke_off_is_never_sent_twice() -> None:
         with pytest.raises(headgate.UnknownOutcomeError, match="timeline"):
             await maintenance.restore("1")
         assert [request.plan_only for request in owner.asked] == [True, False]
+
+
+async def test_a_savepoint_whose_removal_broke_off_is_removed_whether_it_was_done_or_not() -> None:
+    removal, listing = api.SavepointRequest(table="t", remove="1"), api.SavepointRequest(table="t", list=True)
+    done = api.SavepointResponse(instant="1", savepoints=["2"])
+    async with coordinator() as owner, asking(owner) as maintenance:
+        owner.says = [grpc.StatusCode.UNAVAILABLE, api.SavepointResponse(savepoints=["2"])]
+        assert await maintenance.remove_savepoint("1") == done
+        assert owner.asked == [removal, listing]
+        owner.says = [grpc.StatusCode.UNAVAILABLE, api.SavepointResponse(savepoints=["1", "2"]), done]
+        assert await maintenance.remove_savepoint("1") == done
+        assert owner.asked[2:] == [removal, listing, removal]
 
 
 async def test_a_restore_that_nobody_did_is_sent_again() -> None:

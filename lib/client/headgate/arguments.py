@@ -20,6 +20,12 @@ def checked_text(given: object, what: str) -> str:
     """``given``, if it is text. ``what``: the argument's name."""
     if not isinstance(given, str):
         raise InvalidArgumentError(f"{what}={given!r:.80} is no text", fix=f"Pass {what} as a str.")
+    try:
+        given.encode()
+    except UnicodeEncodeError:
+        raise InvalidArgumentError(
+            f"{what}={given!r:.80} has half a surrogate pair", fix="Pass a str that UTF-8 can hold: Python reads other bytes so."
+        ) from None
     return given
 
 

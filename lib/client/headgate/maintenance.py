@@ -71,8 +71,17 @@ class Maintenance:
         return await self._call(lambda stub: stub.Savepoint, api.SavepointRequest(table=self._table, comment=comment))
 
     async def remove_savepoint(self, instant: str) -> api.SavepointResponse:
-        """Removes a savepoint."""
-        return await self._call(lambda stub: stub.Savepoint, api.SavepointRequest(table=self._table, remove=instant))
+        """Removes a savepoint. When an attempt broke off, one that is not there any more is removed."""
+
+        async def attempt(maybe_done: bool) -> api.SavepointResponse:
+            if maybe_done:
+                listed = await self._ask_owner(lambda stub: stub.Savepoint, api.SavepointRequest(table=self._table, list=True))
+                if instant not in listed.savepoints:
+                    listed.instant = instant
+                    return listed
+            return await self._ask_owner(lambda stub: stub.Savepoint, api.SavepointRequest(table=self._table, remove=instant))
+
+        return await self._connection.coordinators.retry(attempt, self._connection.timeout, patient=True)
 
     async def list_savepoints(self) -> api.SavepointResponse:
         """Answers the instants of all savepoints."""
@@ -209,12 +218,13 @@ class Maintenance:
             request.after, more = page.channels[-1].name if page.channels else "", page.more
 
     async def _call(self, method: "Method[Answer]", request: Message) -> Answer:
-        coordinators = self._connection.coordinators
-        return await coordinators.retry(
-            lambda _: coordinators.try_each(lambda address: self._ask(address, method, request)),
-            self._connection.timeout,
-            patient=True,
+        return await self._connection.coordinators.retry(
+            lambda _: self._ask_owner(method, request), self._connection.timeout, patient=True
         )
+
+    async def _ask_owner(self, method: "Method[Answer]", request: Message) -> Answer:
+        """One attempt, at each coordinator until the owner answers. Raises CallFailedError."""
+        return await self._connection.coordinators.try_each(lambda address: self._ask(address, method, request))
 
     async def _ask(self, address: str, method: "Method[Answer]", request: Message) -> Answer:
         with self._connection.transport.link(address) as link:
