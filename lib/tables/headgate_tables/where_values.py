@@ -33,7 +33,7 @@ def _number(text: str, kind: pa.DataType) -> pa.Scalar[Any] | None:
     except InvalidOperation:
         return None
     if pa.types.is_floating(kind):
-        return pa.scalar(float(number), kind)
+        return None if number.is_snan() else pa.scalar(float(number), kind)
     if not number.is_finite() or abs(number.adjusted()) > 37:
         return None
     own = _cast(format(number, "f"), kind) if pa.types.is_decimal(kind) else _whole(number, kind)

@@ -138,6 +138,15 @@ def test_nan_is_neither_above_nor_below_as_in_an_expression(tmp_path: Path) -> N
             assert sorted(table.scan(filter=condition).to_table()["id"].to_pylist()) == expected, condition
 
 
+def test_a_text_that_is_no_float_is_refused_with_its_type(tmp_path: Path) -> None:
+    """Python has a decimal that no float can hold."""
+    schema = pa.schema([("id", pa.int64()), ("x", pa.float64())])
+    with hudi.create_table(str(tmp_path / "t"), schema, record_key="id", buckets=1) as table:
+        table.upsert(pa.table({"id": [1], "x": [1.0]}, schema))
+        with pytest.raises(OptionError):
+            table.scan(filter="x = 'sNaN'").to_table()
+
+
 @pytest.mark.parametrize("kind", [pa.float32(), pa.float64()], ids=str)
 def test_a_list_that_has_zero_has_both_zeros(kind: pa.DataType, tmp_path: Path) -> None:
     schema = pa.schema([("id", pa.int64()), ("x", kind)])

@@ -61,6 +61,11 @@ def keys_of(before: Definition, after: Definition) -> dict[str, Json]:
     return keys
 
 
+def rescales_of(definition: Definition) -> set[str]:
+    """Instants of the rescales that gave its partitions their numbers."""
+    return {definition.rescaled, *(since for _, _, since in definition.bucket_rules)} - {""}
+
+
 def expressions_of(definition: Definition) -> str:
     """The rules as Hudi's setting has them, "" without any."""
     return ";".join(f"^{_java(pattern)}\\z,{buckets}" for pattern, buckets, _ in definition.bucket_rules)

@@ -181,12 +181,16 @@ class Opened:
             )
         return properties_of(Definition.decode(self.log.state.config))
 
-    def _decided_files(self) -> Iterator[DataFile]:
-        """The files in slots after the newest fold, which are in memory anyway."""
+    def _decided_files(self, start: str) -> Iterator[DataFile]:
+        """The files in slots after the newest fold, which are in memory anyway. Not those of instants before the timeline's
+        ``start`` that another program has archived: it may have cleaned them, with or without a replacecommit of that time.
+        """
         slots = self.log.unfolded if self.log else ()
+        archived = self.log.state.archived if self.log else ""
         dead = given_up(slots)
         for slot in slots:
-            yield from (file for file in slot.files if file.path not in dead)
+            if not archived < slot.instant < start:
+                yield from (file for file in slot.files if file.path not in dead)
 
     def _is_ours(self, write: Instant) -> bool:
         """Whether a slot that this handle knows decided it."""

@@ -40,13 +40,13 @@ class Snapshots:
         store: Store,
         layout: Layout,
         schema: pa.Schema | None,
-        decided: Callable[[], Iterable[DataFile]],
+        decided: Callable[[str], Iterable[DataFile]],
         is_ours: Callable[[Instant], bool] = lambda _: False,
         checked: Callable[[Timeline, Collection[str]], Timeline] = lambda timeline, _: timeline,
     ) -> None:
-        """``schema``: the table's own, when it is known without reading commits. ``decided``: data files in slots, because a
-        listing alone cannot show that one of them is missing. ``is_ours``: whether a completed instant certainly has the
-        table's own schema; of others the metadata are read. ``checked``: see ``LostInstants.checked``.
+        """``schema``: the table's own, when it is known without reading commits. ``decided``: data files in slots, as far as the
+        timeline's start allows, because a listing alone cannot show that one of them is missing. ``is_ours``: whether a completed
+        instant certainly has the table's own schema; of others the metadata are read. ``checked``: see ``LostInstants.checked``.
         """
         self._store = store
         self._layout = layout
@@ -169,7 +169,7 @@ class Snapshots:
         return self._with_decided(view)
 
     def _with_decided(self, view: FileSystemView) -> FileSystemView:
-        for file in self._decided():
+        for file in self._decided(view.timeline.start):
             folder, _, name = file.path.rpartition("/")
             view.add_files(folder, {name: file.size})
         return view

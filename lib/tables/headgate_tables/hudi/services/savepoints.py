@@ -1,12 +1,12 @@
 """Savepoints, and restoring the table to one (rule CH8)."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from headgate_tables.commitlog.fields import Json
 from headgate_tables.commitlog.records import Channels, Savepoint, encode_derived
 from headgate_tables.errors import OptionError, OutcomeUnknownError, RetryLater
 from headgate_tables.face.results import RestoreResult
-from headgate_tables.hudi.bucket_rules import hashing_path
+from headgate_tables.hudi.bucket_rules import hashing_path, rescales_of
 from headgate_tables.hudi.bulk_loads import REPLACECOMMIT
 from headgate_tables.hudi.current_groups import current_groups
 from headgate_tables.hudi.decisions.savepoints import Restore, SavepointMade, SavepointRemoved
@@ -96,10 +96,11 @@ def restore(table: TableContext, instant: str, *, plan_only: bool = False) -> Re
     names += [path for plan in plans.values() for path in plan_names(plan)]
     undone = [each.time for each in writes]
     names += [hashing_path(each.time) for each in writes if each.action == REPLACECOMMIT]  # which a rescale is
+    then = {key: ABSENT[key] if value is None else value for key, value in saved.config.items()}
+    _check_rescales(Definition.decode({**state.config, **then}), instant, undone)
     if plan_only:
         return RestoreResult("", instant, tuple(undone), sum(map(len, data.values())), len(plans))
     started = table.log.next_time()
-    then = {key: ABSENT[key] if value is None else value for key, value in saved.config.items()}
     groups = _groups_at(table, saved.point, then) if any(each.action == REPLACECOMMIT for each in writes) else {}
     config = {**then, **groups} or None
 
@@ -130,6 +131,18 @@ def restore(table: TableContext, instant: str, *, plan_only: bool = False) -> Re
             fix="Do not restore again. Remove the cause; the table's next write or cleaning deletes what is left.",
         ) from error
     return RestoreResult(started, instant, tuple(undone), sum(map(len, data.values())), len(plans))
+
+
+def _check_rescales(then: Definition, instant: str, undone: Collection[str]) -> None:
+    """Raises OptionError when the definition ``then``, behind the restore, has a number of buckets from a rescale that is undone:
+    another program has made the savepoint, behind the rescale, and nothing says what the number was before.
+    """
+    rescales = rescales_of(then) & {*undone}
+    if rescales:
+        raise OptionError(
+            f"{instant} was saved by another program and lies before {min(rescales)}, which gave the table its number of buckets",
+            fix="Restore to a later savepoint, or load the table's rows as of then into a new table.",
+        )
 
 
 def _pending_files(table: TableContext, instants: set[str]) -> list[str]:

@@ -16,6 +16,7 @@ from headgate_tables.commitlog.tail import read_state
 from headgate_tables.commitlog.times import MAX_CLOCK_SET_BACK_MS, TIME_DIGITS, format_time, parse_time
 from headgate_tables.errors import ClockError, CorruptFileError, ForeignWriterError, MissingFileError, UnsupportedTableError
 from headgate_tables.face.results import AdoptResult
+from headgate_tables.hudi.bucket_rules import rescales_of
 from headgate_tables.hudi.decisions.adoption import Adopt
 from headgate_tables.hudi.definition import Definition, Layout
 from headgate_tables.hudi.definition_values import encode_groups, encode_schema
@@ -35,7 +36,7 @@ from headgate_tables.hudi.timeline.active import content_of
 from headgate_tables.hudi.timeline.clean_metadata import Cleaned, decode_clean, decode_clean_plan
 from headgate_tables.hudi.timeline.commit_metadata import decode_commit
 from headgate_tables.hudi.timeline.history import archived_metadata
-from headgate_tables.hudi.timeline.instant import WRITE_ACTIONS, Instant, State
+from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER, WRITE_ACTIONS, Instant, State
 from headgate_tables.hudi.versions import TableVersion
 from headgate_tables.storage.store import Store
 from headgate_tables.system import Clock
@@ -99,6 +100,7 @@ def survey(
     """
     listed = foreign_work.list_table(store, layout, state)
     foreign = foreign_work.find_changes(listed, state, [slot for slot in slots if slot.n > state.folded])
+    _check_rescales(definition, foreign)
     compactions = [each for each in foreign.pending if each.action == "compaction"]
     writes = [each for each in foreign.pending if each.action != "compaction"]
     _check_pending(store, listed, writes, roll_back=roll_back)
@@ -112,7 +114,9 @@ def survey(
     ours_dead = {*foreign.removed, *state.dead, *state.gone} - listed.timeline.completed.keys() - listed.archive.keys()
     plans = {each.time: [op.encode() for op in foreign_work.pin_plan(store, each, listed)] for each in compactions}
     names = [
-        *foreign_work.not_to_be_published(foreign, listed, slots, snapshot.view),
+        *foreign_work.not_to_be_published(
+            foreign, listed, slots, snapshot.view, lambda: foreign_work.archived_replacements(store, layout)
+        ),
         *(path for time in foreign.unsaved for path in savepoint_files(time, state.savepoints[time])),
         *foreign_work.data_files_of(listed, gone | ours_dead),
         *(path for path in foreign_work.data_files_of(listed, {each.time for each in compactions}) if path.endswith(".parquet")),
@@ -161,7 +165,7 @@ def _snapshot(store: Store, layout: Layout, listed: ListedTable, without: Sequen
     for path in without:
         folder, _, name = path.rpartition("/")
         files.get(folder, {}).pop(name, None)
-    return Snapshots(store, layout, None, lambda: ()).of_folders(files.items())
+    return Snapshots(store, layout, None, lambda _: ()).of_folders(files.items())
 
 
 def _has_writes(foreign: ForeignChanges) -> bool:
@@ -184,6 +188,19 @@ def _check_pending(store: Store, listed: ListedTable, writes: Sequence[Instant],
                     f"{each.name} may have deleted some files of {halfway[0]}, which is completed",
                     fix="Finish it with the program that began it; it cannot be rolled back.",
                 )
+
+
+def _check_rescales(definition: Definition, foreign: ForeignChanges) -> None:
+    """Raises UnsupportedTableError when a rescale was undone: rows lie by the number of before, which nothing says any more (rule
+    FI6).
+    """
+    undone = rescales_of(definition) & {*foreign.removed}
+    if undone:
+        raise UnsupportedTableError(
+            f"{min(undone)}, which gave the table its number of buckets, was undone: rows lie by the number of before",
+            fix=f"Put {min(undone)}'s files back into {TIMELINE_FOLDER} from a copy if they were only lost. Otherwise load the "
+            "table's rows into a new one (`headgate bootstrap`).",
+        )
 
 
 def _check_rows(store: Store, definition: Definition, listed: ListedTable, foreign: ForeignChanges) -> None:

@@ -38,7 +38,7 @@ def define(
     """
     _check_generator(properties)
     _check_index(store)
-    snapshot = Snapshots(store, layout, None, lambda: ()).current()
+    snapshot = Snapshots(store, layout, None, lambda _: ()).current()
     check_all(snapshot.view)
     definition = Definition(
         name=layout.name,

@@ -1,6 +1,6 @@
 """What another program did to a table, worked out from its files and slots (rule F1). Reads only."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from headgate_tables.commitlog.fields import Fields, list_of, text, texts
@@ -16,8 +16,9 @@ from headgate_tables.hudi.definition import Layout
 from headgate_tables.hudi.log.names import BaseName, LogName, base_name, parse_base_name, parse_log_name
 from headgate_tables.hudi.timeline.active import Timeline, content_of, list_instants
 from headgate_tables.hudi.timeline.avro_container import decode
+from headgate_tables.hudi.timeline.commit_metadata import decode_commit
 from headgate_tables.hudi.timeline.compaction_plan import decode_plan
-from headgate_tables.hudi.timeline.history import archived_completions
+from headgate_tables.hudi.timeline.history import archived_completions, archived_contents
 from headgate_tables.hudi.timeline.instant import TIMELINE_FOLDER, Instant, State, parse_instant
 from headgate_tables.hudi.view import FileSystemView, list_folders
 from headgate_tables.storage.store import Store
@@ -167,14 +168,22 @@ def data_files_of(listed: ListedTable, instants: Collection[str]) -> list[str]:
     return [_path(folder, name) for folder, name, parsed in listed.data() if parsed.instant in instants]
 
 
-def not_to_be_published(foreign: ForeignChanges, listed: ListedTable, slots: Sequence[Slot], view: FileSystemView) -> list[str]:
-    """Names in our slots that must not be published again: archived, undone, completed by others, or cleaned.
+def not_to_be_published(
+    foreign: ForeignChanges,
+    listed: ListedTable,
+    slots: Sequence[Slot],
+    view: FileSystemView,
+    replaced: Callable[[], Collection[tuple[str, str]]],
+) -> list[str]:
+    """Names in our slots that must not be published again: archived, undone, completed by others, or cleaned. ``replaced``: reads
+    the partitions and ids of file groups that archived instants have replaced.
 
     Raises MissingFileError for a file of ours that is gone although the table needs it.
     """
     dead, over = given_up(slots), {*foreign.archived, *foreign.removed}
     bases = {(group.partition, group.file_id): max(group.bases, default="") for group in view.groups()}
     names: list[str] = []
+    needed: list[DataFile] = []
     for slot in slots:
         instant = slot.instant
         names += [path for path, _ in derived_files(slot) if _is_over(path, foreign, over)]
@@ -185,8 +194,10 @@ def not_to_be_published(foreign: ForeignChanges, listed: ListedTable, slots: Seq
             if instant in foreign.removed or instant in foreign.completed:
                 names.append(file.path)
             elif published and not listed.has(file.path):
-                _check_cleaned(file, view, bases)
                 names.append(file.path)
+                if _is_needed(file, view, bases):
+                    needed.append(file)
+    _check_replaced(needed, replaced)
     return names
 
 
@@ -200,19 +211,39 @@ def _is_over(path: str, foreign: ForeignChanges, over: Collection[str]) -> bool:
     return derived.time in over or completed_twice
 
 
-def _check_cleaned(file: DataFile, view: FileSystemView, bases: Mapping[tuple[str, str], str]) -> None:
+def _is_needed(file: DataFile, view: FileSystemView, bases: Mapping[tuple[str, str], str]) -> bool:
     """A cleaner removes what a newer slice has replaced, and replaced groups, but never files of the newest slice."""
     folder, _, name = file.path.rpartition("/")
     log = parse_log_name(name)
     parsed = log or parse_base_name(name)
     if parsed is None or view.was_replaced(folder, parsed.file_id):
-        return
+        return False
     since = view.completion_of(parsed.instant) or parsed.instant if log else parsed.instant
-    if since >= bases.get((folder, parsed.file_id), ""):
-        raise MissingFileError(
-            f"{file.path} is committed and part of the newest file slice, but not there",
-            fix="Another program has deleted it. Restore it from a copy of the table, then adopt again.",
-        )
+    return since >= bases.get((folder, parsed.file_id), "")
+
+
+def _check_replaced(needed: Sequence[DataFile], replaced: Callable[[], Collection[tuple[str, str]]]) -> None:
+    """Raises MissingFileError unless archived instants have replaced the groups of all these files, which are not there."""
+    gone = replaced() if needed else ()
+    for file in needed:
+        folder, _, name = file.path.rpartition("/")
+        parsed = parse_log_name(name) or parse_base_name(name)
+        if parsed is None or (folder, parsed.file_id) not in gone:
+            raise MissingFileError(
+                f"{file.path} is committed and part of the newest file slice, but not there",
+                fix="Another program has deleted it. Restore it from a copy of the table, then adopt again.",
+            )
+
+
+def archived_replacements(store: Store, layout: Layout) -> set[tuple[str, str]]:
+    """Partitions and ids of the file groups that archived instants have replaced: reads the whole history."""
+    return {
+        (partition, file_id)
+        for each in archived_contents(store, layout.history_folder)
+        if each.action == "replacecommit"
+        for partition, ids in decode_commit(each.content, f"{TIMELINE_FOLDER}/{layout.history_folder}").replaced.items()
+        for file_id in ids
+    }
 
 
 def pin_plan(store: Store, instant: Instant, listed: ListedTable) -> list[Operation]:
