@@ -157,8 +157,12 @@ class TableStorage:
             system=self._system,
         )
         if not listed:
-            self._catalog.add(wanted.name, place, wanted.creator)
-            self.made.add(wanted.name)
+            self.made.add(wanted.name)  # before a listing shows it: served by then, it would be taken for another of its name
+            try:
+                self._catalog.add(wanted.name, place, wanted.creator)
+            except BaseException:
+                self.made.discard(wanted.name)
+                raise
         return self._keep(table, wanted.name, place)
 
     def open_owned(

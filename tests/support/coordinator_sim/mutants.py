@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 from headgate_coordinator.core import events, instructions
@@ -320,7 +321,7 @@ class _WithChannels(TableCoordinator):
 
     def __init__(self, epoch: int, channels: Mapping[str, Sequence[Any]], *args: Any) -> None:
         super().__init__(epoch, channels, *args)
-        self._state.channels = self.registry(channels)
+        self._state.channels = self.registry(channels, inf, 0.0)
 
 
 class _GrantsBesideHolds(ChannelRegistry):

@@ -8,7 +8,7 @@ import pytest
 from headgate_tables import hudi
 from headgate_tables.errors import OptionError, UnsupportedTableError
 from headgate_tables.hudi.log_layout import LOG_LAYOUT
-from support.other_program import other_program
+from support.other_program import bring_back, hudi_files, other_program
 from support.refusals import refused
 from support.tables import SHORT, by_hudi_rs, create, notes, rows
 
@@ -65,8 +65,10 @@ def test_a_rescale_that_was_undone_by_the_other_program_is_refused(table: hudi.T
     """Rows of the next commit would go where those of before do not lie, so that keys are there twice."""
     saved = table.savepoint()
     rescaled = table.rescale(5).instant
-    with other_program(path) as other:
-        other.restore(saved)
+    found, copy = hudi_files(path), path.with_name("copy")
+    shutil.copytree(path, copy)
+    hudi.open_table(str(copy), take_over=True).restore(saved)
+    bring_back(copy, path, found)
     before = slots(path)
     with refused(
         UnsupportedTableError, f"{rescaled}, which gave the table its number of buckets, was undone", "headgate bootstrap"
