@@ -78,7 +78,7 @@ def main() -> None:
     if "small" in options.only:
         small_sends(figures, options.rounds, 3 if options.quick else 10)
     if "overload" in options.only:
-        sections.overload(figures, options.rounds, 10 if options.quick else 60)
+        sections.overload(figures, options.rounds, 10 if options.quick else 30)
     if "recovery" in options.only:
         sections.recovery(figures, 2 if options.quick else 20)
     if "secured" in options.only:

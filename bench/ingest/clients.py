@@ -129,7 +129,7 @@ def overload(address: str, table: str, feed: str, seconds: float, channels: int)
     """Sends as fast as it can, from many channels at once, for some seconds. Returns ``rows`` taken and ``wall``."""
     batches = pa.ipc.open_file(pa.memory_map(feed))
     counts = [0] * channels
-    with headgate.connect(address) as hg:
+    with headgate.connect(address, timeout=300) as hg:
         target = hg.table(table)
         opened = [target.channel(f"flood-{number}") for number in range(channels)]
         begin = time.perf_counter()

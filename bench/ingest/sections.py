@@ -123,7 +123,9 @@ def freshness(figures: Figures, rounds: int, seconds: float) -> None:
 
 
 def overload(figures: Figures, rounds: int, seconds: float) -> None:
-    """As much as clients can send to one writer, from 32 channels."""
+    """As much as clients can send to one writer, from 32 channels. No longer than slices have room without a compactor: from half
+    of their limits on the owner takes rows slower.
+    """
     feed = prepare(2_000_000, "uniform")
     for _ in range(rounds):
         with cluster_with_table("10s", 1, options={"writer": ["--memory-limit", "512MiB"]}) as (cluster, _):

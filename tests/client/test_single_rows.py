@@ -20,6 +20,7 @@ from headgate.single_rows import LONGEST_SECONDS, MESSAGE_SECONDS, MOST_ROWS, SI
 from headgate_proto.api.v1 import errors_pb2 as err
 from headgate_proto.api.v1 import ingest_pb2
 from headgate_proto.limits import VALUE_BYTES
+from support.processes import READY_S
 from support.scripted_service import Cluster, cluster_in_thread, scripted_cluster
 from support.scripted_table import SCHEMA, ids, refuse_id, rows, table_of
 from support.strategies import effort
@@ -101,6 +102,20 @@ async def test_a_row_of_arrow_data_that_does_not_fit_raises_at_its_call_and_larg
                 await channel.upsert(pa.record_batch({"number": [number]}))
             assert channel.offset == number + 1
     assert ids(cluster) == list(range(20))
+
+
+async def test_who_waits_until_rows_are_received_does_not_wait_for_those_of_other_channels(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Pace, "delay", lambda *_: 3600.0)
+    async with table_of(cluster) as table, table.channel("c") as channel, asyncio.timeout(READY_S):
+
+        async def sent(number: int) -> None:
+            await (await channel.upsert({"id": number, "note": "n"})).wait("received")
+
+        for first in (0, 50):
+            await asyncio.gather(*(sent(number) for number in range(first, first + 50)))
+        assert len(cluster.batches) < 50, "rows for which others wait share messages"
 
 
 async def test_a_row_is_sent_without_another_call(cluster: Cluster) -> None:

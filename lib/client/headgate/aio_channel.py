@@ -17,6 +17,7 @@ from headgate.maintenance import Maintenance
 from headgate.row_formats import RowFormats
 from headgate.rows import RowFormat, detect_operation_type
 from headgate.runner import ChannelRunner
+from headgate.single_rows import SINGLE_ROW_SECONDS
 
 _INLINE_ROWS = 200
 """Up to this many rows are converted on the event loop, in about 0.2 ms; handing them to a thread takes as long."""
@@ -107,6 +108,9 @@ class Channel:
 
     async def wait(self, offset: int, level: Level = "durable", *, timeout: float | None = None) -> None:
         channel, offset = self.runner.channel, checked_integer(offset, "offset")
+        if level == "received" and channel.single_rows.offsets:
+            # However many channels the connection has; what becomes durable with a checkpoint can wait for its turn.
+            asyncio.get_running_loop().call_later(SINGLE_ROW_SECONDS, channel.send_single_rows)
         await channel.wait(lambda: channel.offset_at(level) >= offset, self.seconds(timeout), offset, level)
 
     async def close(self, level: Level | None = "queryable", *, timeout: float | None = None) -> None:

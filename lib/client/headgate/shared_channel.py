@@ -184,9 +184,9 @@ class SharedChannel:
     # --- the event loop ---
 
     def _start_timer(self) -> None:
-        self._loop.call_later(self._pace.delay(self._loop.time()), self._end_timer)
+        self._loop.call_later(self._pace.delay(self._loop.time()), self.send_single_rows)
 
-    def _end_timer(self) -> None:
+    def send_single_rows(self) -> None:
         with self.lock:
             self._is_timed = False
             self.append_single_rows()
