@@ -257,7 +257,7 @@ class TableOwner(TableReader, TableServices, RowRemovals):
         """Adds the commit to the view without listing, unless it took something out."""
         self._guard.note_commit()
         if transaction.overwrites:
-            with contextlib.suppress(DeposedError):  # the commit stands, whoever has the table by now
+            with contextlib.suppress(DeposedError):  # the commit stands, also when another owner has the table by now
                 self._own()  # which finds out that the definition has changed
             return
         names: dict[str, dict[str, int]] = {}
