@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import headgate
+from headgate.maintenance import Maintenance
 from headgate_tables.hudi import open_table
 from support.cluster import Cluster
 from support.processes import READY_S
@@ -102,11 +103,12 @@ def test_a_table_that_is_there_is_no_copy(hg: headgate.Headgate) -> None:
     assert found(other) == [row(2)]
 
 
-def test_a_table_with_rows_of_a_program_without_a_channel_is_no_copy(hg: headgate.Headgate) -> None:
+async def test_a_table_with_rows_of_a_program_without_a_channel_is_no_copy(hg: headgate.Headgate, cluster: Cluster) -> None:
     table = made(hg, "source", [row(1)])
-    other = hg.create_table("filled", table.info.schema, key=list(table.info.key), ordering=table.info.ordering)
-    with open_table(other.info.url, take_over=True) as library:
-        library.upsert(pa.Table.from_pylist([row(2)], table.info.schema))
+    other = hg.create_table("filled", SCHEMA, key="id", ordering="version", partition_by="day", buckets=2, hive_style=True)
+    async with headgate.aio.connect(cluster.address) as connection, Maintenance(connection, "filled").lend(60_000) as lent:
+        with open_table(lent.url, take_over=True) as library:
+            library.upsert(pa.Table.from_pylist([row(2)], table.info.schema))
     with pytest.raises(headgate.InvalidArgumentError, match="rows of others"):
         table.copy("filled", go_on=True)
     assert found(other) == [row(2)]

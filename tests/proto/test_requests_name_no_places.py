@@ -36,6 +36,7 @@ TEXTS = {
     "CreateTableRequest.record_key": "columns",
     "CreateTableRequest.schema": "Arrow",
     "DescribeTableRequest.name": "a table",
+    "DescribeTableRequest.table_uuid": "its id",
     "EvolveRequest.columns": "Arrow",
     "EvolveRequest.table": "a table",
     "DropRequest.table": "a table",
