@@ -192,7 +192,7 @@ def test_a_command_that_the_store_stops_in_the_middle_is_one_to_run_again(
 
     def busy(bar: object, written: Written, rows: int) -> None:
         if written.files > 4:
-            raise StoreUnavailableError("the store is busy")
+            raise StoreUnavailableError("the store is busy", fix="Wait.")
 
     monkeypatch.setattr(command, "_show_progress", busy)
     of_table = ["--key", "id", "--partition-by", "part", "--buckets", "2", "--tasks", "2", "--step-rows", "250"]

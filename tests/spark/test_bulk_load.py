@@ -91,11 +91,11 @@ def test_a_table_that_was_truncated_after_the_plan_shows_all_rows(spark: Any, tm
     """Its file groups are other ones by then, of the same definition."""
     url, frame = new_table(tmp_path / "t"), spark.read.parquet(source)
     with hudi.open_table(url) as table:
-        setup = setup_of(frame, table, "into_empty", tasks=2, storage_options=None)
+        setup = setup_of(frame, table, "upsert", tasks=2, storage_options=None)
         with hudi.open_table(url) as other:
             other.upsert(pa.Table.from_pylist([{**row(1), "id": "removed"}], schema=SCHEMA))
             assert other.truncate().instant
-        loading.run_prepared(frame, table, "into_empty", setup, storage_options=None, progress=None)
+        loading.run_prepared(frame, table, "upsert", setup, storage_options=None, progress=None)
         assert not table.verify().findings
     assert_all_agree(spark, tmp_path / "t", expected(ROWS))
 
