@@ -3,7 +3,7 @@
 from bench.attacks import memory, noticed, requests
 from bench.attacks.attacker import ATTACKS
 from bench.attacks.flood import FLOODS
-from bench.tables.command import options_of, report
+from bench.tables.command import measure, options_of, report
 from bench.tables.figures import Figures, Goal
 
 SECTIONS = {
@@ -33,13 +33,12 @@ def main() -> None:
         match="measure only attacks whose name contains this",
     )
     figures = Figures()
-    if "memory" in options.only:
-        for _ in range(options.rounds):
-            memory.measure(figures, options.match, quick=options.quick)
-    if "requests" in options.only:
-        for _ in range(options.rounds):
-            requests.measure(figures, options.match, quick=options.quick)
     goals = [goal for goal in GOALS if options.match in goal.text]
+    sections = {
+        "memory": lambda: memory.measure(figures, options.match, options.rounds, quick=options.quick),
+        "requests": lambda: requests.measure(figures, options.match, options.rounds, quick=options.quick),
+    }
+    measure(figures, goals, options, sections)
     report(figures, goals, options, ("grpcio", "protobuf", "pyarrow"))
 
 

@@ -18,11 +18,9 @@ OF_COORDINATOR: Final = [name for name, attack in ATTACKS.items() if attack.part
 _QUIET_S: Final = 8.0
 
 
-def measure(figures: Figures, match: str, *, quick: bool) -> None:
-    """One round, of attacks whose name contains ``match``, each on a fresh cluster: memory that an allocator keeps is no part of
-    the next one's.
-    """
-    for name in [each for each in ATTACKS if match in each]:
+def measure(figures: Figures, match: str, rounds: int, *, quick: bool) -> None:
+    """Attacks whose name contains ``match``, each on a fresh cluster: what an allocator keeps is no part of the next."""
+    for name in rounds * [each for each in ATTACKS if match in each]:
         with scratch_folder("attacks") as folder, attacked_cluster(folder) as cluster:
             asyncio.run(_measure(figures, name, cluster, 8 if quick else 1))
 

@@ -15,9 +15,9 @@ from support.cluster import Cluster
 SECTION: Final = "requests"
 
 
-def measure(figures: Figures, match: str, *, quick: bool) -> None:
-    """One round: each flood whose name contains ``match``, against a fresh cluster."""
-    for name in [each for each in FLOODS if match in each]:
+def measure(figures: Figures, match: str, rounds: int, *, quick: bool) -> None:
+    """Floods whose name contains ``match``, each against a fresh cluster."""
+    for name in rounds * [each for each in FLOODS if match in each]:
         with scratch_folder("attacks") as folder, attacked_cluster(folder) as cluster:
             asyncio.run(_measure(figures, name, cluster, SECONDS / (4 if quick else 1)))
 

@@ -1,7 +1,7 @@
 """`./task bench compaction`: see `--help`."""
 
 from bench.compaction import offline, under_ingest, written
-from bench.tables.command import options_of, report
+from bench.tables.command import measure, options_of, report
 from bench.tables.figures import Figures, Goal
 
 SECTIONS = {
@@ -46,16 +46,14 @@ def main() -> None:
         spark="Hudi on Spark too, on the same files",
     )
     figures = Figures()
-    if "rate" in options.only:
-        offline.rate(figures, options.rounds, spark=options.spark)
-    if "memory" in options.only:
-        offline.memory(figures, quick=options.quick)
-    if "written" in options.only:
-        written.measure(figures, quick=options.quick)
-    if "ingest" in options.only:
-        under_ingest.throughput(figures, 1_000_000 if options.quick else 24_000_000, options.rounds)
-    if "freshness" in options.only:
-        under_ingest.freshness(figures, options.rounds, 10 if options.quick else 60)
+    sections = {
+        "rate": lambda: offline.rate(figures, options.rounds, spark=options.spark),
+        "memory": lambda: offline.memory(figures, quick=options.quick),
+        "written": lambda: written.bytes_written(figures, quick=options.quick),
+        "ingest": lambda: under_ingest.throughput(figures, 1_000_000 if options.quick else 24_000_000, options.rounds),
+        "freshness": lambda: under_ingest.freshness(figures, options.rounds, 10 if options.quick else 60),
+    }
+    measure(figures, GOALS, options, sections)
     report(figures, GOALS, options, ("pyarrow", "numpy", "hudi"))
 
 

@@ -15,7 +15,7 @@ PER_BYTE = "bytes per log byte"
 COMMITS = 200
 
 
-def measure(figures: Figures, *, quick: bool) -> None:
+def bytes_written(figures: Figures, *, quick: bool) -> None:
     """A table that begins empty, and one whose base files are large before the first commit."""
     rows = 1_000_000 if quick else 8_000_000
     for figure, loaded in ((FROM_EMPTY, 0), (LOADED, rows // 2)):

@@ -10,7 +10,7 @@ from bench.ingest.shapes import PYARROW_ZSTD, SHAPES, shapes
 from bench.ingest.shapes import SECTION as SHAPED
 from bench.ingest.small_sends import GOALS as SMALL_SENDS
 from bench.ingest.small_sends import small_sends
-from bench.tables.command import options_of, report
+from bench.tables.command import measure, options_of, report
 from bench.tables.figures import Figures, Goal
 
 SECTIONS = {
@@ -69,26 +69,21 @@ def main() -> None:
         spark="Hudi on Spark too: some minutes",
     )
     figures = Figures()
+    rounds = options.rounds
     rows = dict.fromkeys(ROWS, 1_000_000) if options.quick else ROWS
-    if "throughput" in options.only:
-        sections.throughput(figures, rows, options.rounds, CASES[1:3] if options.quick else CASES)
-        sections.peers(figures, rows, options.rounds, spark=options.spark)
-    if "freshness" in options.only:
-        sections.freshness(figures, options.rounds, 10 if options.quick else 60)
-    if "small" in options.only:
-        small_sends(figures, options.rounds, 3 if options.quick else 10)
-    if "overload" in options.only:
-        sections.overload(figures, options.rounds, 10 if options.quick else 30)
-    if "recovery" in options.only:
-        sections.recovery(figures, 2 if options.quick else 20)
-    if "secured" in options.only:
-        secured(figures, rows["1s"], options.rounds)
-    if "evolving" in options.only:
-        evolving(figures, rows["10s"], options.rounds)
-    if "shapes" in options.only:
-        shapes(figures, options.rounds)
-    if "idle" in options.only:
-        sections.idle(figures, 5 if options.quick else 30)
+    cases = CASES[1:3] if options.quick else CASES
+    measured = {
+        "throughput": lambda: sections.throughput(figures, rows, rounds, cases, spark=options.spark),
+        "freshness": lambda: sections.freshness(figures, rounds, 10 if options.quick else 60),
+        "small": lambda: small_sends(figures, rounds, 3 if options.quick else 10),
+        "overload": lambda: sections.overload(figures, rounds, 10 if options.quick else 30),
+        "recovery": lambda: sections.recovery(figures, 2 if options.quick else 20),
+        "secured": lambda: secured(figures, rows["1s"], rounds),
+        "evolving": lambda: evolving(figures, rows["10s"], rounds),
+        "shapes": lambda: shapes(figures, rounds),
+        "idle": lambda: sections.idle(figures, 5 if options.quick else 30),
+    }
+    measure(figures, GOALS, options, measured)
     report(figures, GOALS, options, ("pyarrow", "grpcio", "protobuf", "hudi"))
 
 

@@ -72,25 +72,34 @@ def _family(pid: int) -> list[psutil.Process]:
     return [process, *process.children(recursive=True)]
 
 
-def throughput(figures: Figures, rows: Mapping[str, int], rounds: int, cases: Sequence[tuple[str, int, str]]) -> None:
-    """``rows``: of the feed, by interval. ``cases``: interval, writers and law of the updates."""
-    for _ in range(rounds):
+def throughput(
+    figures: Figures, rows: Mapping[str, int], rounds: int, cases: Sequence[tuple[str, int, str]], *, spark: bool
+) -> None:
+    """The cluster and its peers in turn. ``rows``: of the feed, by interval. ``cases``: interval, writers and law of the updates.
+    ``spark``: one round of Hudi on Spark, too.
+    """
+    for number in range(rounds):
         for interval, writers, law in cases:
-            feed = prepare(rows[interval], law)
-            with cluster_with_table(interval, writers) as (cluster, url):
-                pids = processes_of(cluster)
-                arguments = {"address": cluster.address, "table": "events", "feed": feed, "channels": 2 * writers}
-                used = run_child(f"{_CLIENTS}:load", warm_up=WARM_UP, processes=pids, **arguments)
-                peak = max(peak_bytes([pid]) - peak_bytes() for pid in pids)
-                check(url, feed)
-                lengths = _checkpoint_seconds(url)
-            figure = f"{interval} checkpoints, {writers} writer{'s' * (writers > 1)}, {law}"
-            figures.add("sustained upserts", figure, "rows/s", OURS, used["rows"] / used["wall"], more_is_better=True)
-            figures.add("sustained upserts", figure, "rows/CPU-s", OURS, used["rows"] / used["cpu"], more_is_better=True)
-            if lengths:
-                figures.add("sustained upserts", figure, "s a round, p50", OURS, median(lengths))
-            figures.add("sustained upserts", figure, "client, % of CPU", OURS, 100 * used["client_cpu"] / used["cpu"])
-            figures.add("sustained upserts", figure, "MB peak, largest process", OURS, peak / 1e6)
+            _throughput(figures, rows[interval], interval, writers, law)
+        _peers(figures, rows, spark=spark and number == 0)
+
+
+def _throughput(figures: Figures, rows: int, interval: str, writers: int, law: str) -> None:
+    feed = prepare(rows, law)
+    with cluster_with_table(interval, writers) as (cluster, url):
+        pids = processes_of(cluster)
+        arguments = {"address": cluster.address, "table": "events", "feed": feed, "channels": 2 * writers}
+        used = run_child(f"{_CLIENTS}:load", warm_up=WARM_UP, processes=pids, **arguments)
+        peak = max(peak_bytes([pid]) - peak_bytes() for pid in pids)
+        check(url, feed)
+        lengths = _checkpoint_seconds(url)
+    figure = f"{interval} checkpoints, {writers} writer{'s' * (writers > 1)}, {law}"
+    figures.add("sustained upserts", figure, "rows/s", OURS, used["rows"] / used["wall"], more_is_better=True)
+    figures.add("sustained upserts", figure, "rows/CPU-s", OURS, used["rows"] / used["cpu"], more_is_better=True)
+    if lengths:
+        figures.add("sustained upserts", figure, "s a round, p50", OURS, median(lengths))
+    figures.add("sustained upserts", figure, "client, % of CPU", OURS, 100 * used["client_cpu"] / used["cpu"])
+    figures.add("sustained upserts", figure, "MB peak, largest process", OURS, peak / 1e6)
 
 
 def _checkpoint_seconds(url: str) -> list[float]:
@@ -181,16 +190,15 @@ def idle(figures: Figures, seconds: float) -> None:
     figures.add("idle", "one coordinator, two writers, Redis", "% of a core", OURS, 100 * used / seconds)
 
 
-def peers(figures: Figures, rows: Mapping[str, int], rounds: int, *, spark: bool) -> None:
+def _peers(figures: Figures, rows: Mapping[str, int], *, spark: bool) -> None:
     """PyPaimon with its Rust core, a library without a server, in one process and in two with half of the partitions each; Hudi
     on Spark, one session of two threads, whose rows are few because it is slow.
     """
     if python := os.environ.get("HEADGATE_PAIMON_PYTHON"):
         paimon = Peer("PyPaimon", "bench.tables.contenders.paimon:Paimon", python)
-        for _ in range(rounds):
-            for interval in rows:
-                for writers in (1, 2):
-                    _peer(figures, paimon, rows[interval], interval, writers)
+        for interval in rows:
+            for writers in (1, 2):
+                _peer(figures, paimon, rows[interval], interval, writers)
     else:
         say("PyPaimon is not here")
     if spark:

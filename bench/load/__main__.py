@@ -1,7 +1,7 @@
 """`./task bench load`: see `--help`."""
 
 from bench.load import rows_in_a_loop, whole_files
-from bench.tables.command import options_of, report
+from bench.tables.command import measure, options_of, report
 from bench.tables.figures import Figures
 
 SECTIONS = {
@@ -25,13 +25,15 @@ def main() -> None:
     )
     figures = Figures()
     megabytes = QUICK_MEGABYTES if options.quick else MEGABYTES
-    if "csv" in options.only:
-        whole_files.whole_file(figures, "csv", megabytes, options.rounds)
-    if "parquet" in options.only:
-        whole_files.whole_file(figures, "parquet", megabytes, options.rounds)
-    if "rows" in options.only:
-        rows_in_a_loop.rows_in_a_loop(figures, QUICK_BATCHES if options.quick else BATCHES, options.rounds)
-    report(figures, (*whole_files.GOALS, *rows_in_a_loop.GOALS), options, ("pyarrow", "duckdb", "hudi"))
+    batches = QUICK_BATCHES if options.quick else BATCHES
+    goals = (*whole_files.GOALS, *rows_in_a_loop.GOALS)
+    sections = {
+        "csv": lambda: whole_files.whole_file(figures, "csv", megabytes, options.rounds),
+        "parquet": lambda: whole_files.whole_file(figures, "parquet", megabytes, options.rounds),
+        "rows": lambda: rows_in_a_loop.rows_in_a_loop(figures, batches, options.rounds),
+    }
+    measure(figures, goals, options, sections)
+    report(figures, goals, options, ("pyarrow", "duckdb", "hudi"))
 
 
 if __name__ == "__main__":

@@ -1,12 +1,13 @@
 """`./task bench profile`: see `--help`."""
 
+from functools import partial
 from typing import Any
 
 from bench.ingest import shapes
 from bench.ingest.sections import BUCKETS
 from bench.ingest.workload import prepare
 from bench.tables.child import run_child
-from bench.tables.command import options_of, report
+from bench.tables.command import measure, options_of, report
 from bench.tables.contenders.contender import KEY, ORDERING, PARTITION
 from bench.tables.figures import OURS, Figures
 
@@ -28,26 +29,25 @@ def main() -> None:
         spark="no effect here",
     )
     figures = Figures()
-    for _ in range(options.rounds):
-        for name in options.only:
-            _profile(figures, name)
+    measure(figures, (), options, {name: partial(_profile, figures, name, options.rounds) for name in SECTIONS})
     report(figures, (), options, ("pyarrow", "grpcio", "protobuf"))
 
 
-def _profile(figures: Figures, name: str) -> None:
+def _profile(figures: Figures, name: str, rounds: int) -> None:
     if name == EVENTS:
         feed = prepare(EVENT_ROWS, "uniform")
         table: dict[str, Any] = {"record_key": [KEY], "partition_by": [PARTITION], "ordering": ORDERING, "buckets": BUCKETS}
     else:
         feed, table = shapes.prepare(shapes.SHAPES[name]), {"record_key": ["id"], "buckets": BUCKETS}
     section = f"profile of {name}"
-    stages = run_child("bench.profile.one_writer:profile", feed=feed, table=table)
-    for stage, micros in stages.items():
-        figures.add(section, stage, UNIT, OURS, micros)
-    figures.add(section, SUM, UNIT, OURS, sum(stages.values()))
-    for who, codec in shapes.CODECS.items():
-        rate, _ = run_child("bench.ingest.shapes:by_pyarrow", feed=feed, codec=codec)
-        figures.add(section, SUM, UNIT, who, 1e6 / rate)
+    for _ in range(rounds):
+        stages = run_child("bench.profile.one_writer:profile", feed=feed, table=table)
+        for stage, micros in stages.items():
+            figures.add(section, stage, UNIT, OURS, micros)
+        figures.add(section, SUM, UNIT, OURS, sum(stages.values()))
+        for who, codec in shapes.CODECS.items():
+            rate, _ = run_child("bench.ingest.shapes:by_pyarrow", feed=feed, codec=codec)
+            figures.add(section, SUM, UNIT, who, 1e6 / rate)
 
 
 if __name__ == "__main__":

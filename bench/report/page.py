@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from bench.report.kept import Section
+from bench.report.results import Section
 from bench.tables.figures import OURS, number, spread
 
 HEAD = """# Performance

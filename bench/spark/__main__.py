@@ -4,7 +4,7 @@ import os
 import sys
 
 from bench.spark import sections
-from bench.tables.command import options_of, report
+from bench.tables.command import measure, options_of, report
 from bench.tables.figures import Figures
 
 SECTIONS = {
@@ -30,14 +30,13 @@ def main() -> None:
     figures = Figures()
     sizes = [100_000] if options.quick else [1_000_000, 5_000_000, 20_000_000]
     size = 100_000 if options.quick else 5_000_000
-    if "load" in options.only:
-        sections.load(figures, sizes, options.rounds)
-    if "sort" in options.only:
-        sections.sort(figures, size, options.rounds)
-    if "read" in options.only:
-        sections.read(figures, size, options.rounds)
-    if "stream" in options.only:
-        sections.stream(figures, options.rounds)
+    measured = {
+        "load": lambda: sections.load(figures, sizes, options.rounds),
+        "sort": lambda: sections.sort(figures, size, options.rounds),
+        "read": lambda: sections.read(figures, size, options.rounds),
+        "stream": lambda: sections.stream(figures, options.rounds),
+    }
+    measure(figures, sections.GOALS, options, measured)
     report(figures, sections.GOALS, options, ("pyarrow", "numpy", "hudi"))
 
 

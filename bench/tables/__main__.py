@@ -1,9 +1,9 @@
 """`./task bench tables`: see `--help`."""
 
-from bench.tables.command import options_of, report
+from bench.tables.command import measure, options_of, report
 from bench.tables.figures import Figures, Goal
 from bench.tables.other_sections import log_blocks, open_and_view, snapshot_read
-from bench.tables.upserts import entrants, measure
+from bench.tables.upserts import entrants, upserts
 from bench.tables.workload import Phases
 
 SECTIONS = {
@@ -44,15 +44,13 @@ def main() -> None:
     figures = Figures()
     full, partitioned = (QUICK, QUICK_PARTITIONED) if options.quick else (FULL, FULL_PARTITIONED)
     contenders = entrants(spark=options.spark)
-    if "upsert" in options.only:
-        measure(figures, full, full, contenders, options.rounds, partitioned=False)
-        measure(figures, partitioned, full, contenders, options.rounds, partitioned=True)
-    if "blocks" in options.only:
-        log_blocks(figures, options.rounds, 5 if options.quick else 20)
-    if "read" in options.only:
-        snapshot_read(figures, full, options.rounds, 2 if options.quick else 5)
-    if "open" in options.only:
-        open_and_view(figures, options.rounds, 200 if options.quick else 2000)
+    sections = {
+        "upsert": lambda: upserts(figures, full, partitioned, contenders, options.rounds),
+        "blocks": lambda: log_blocks(figures, options.rounds, 5 if options.quick else 20),
+        "read": lambda: snapshot_read(figures, full, options.rounds, 2 if options.quick else 5),
+        "open": lambda: open_and_view(figures, options.rounds, 200 if options.quick else 2000),
+    }
+    measure(figures, GOALS, options, sections)
     report(figures, GOALS, options, ("pyarrow", "numpy", "hudi"), phases=full, partitioned_phases=partitioned)
 
 

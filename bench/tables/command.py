@@ -5,11 +5,11 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from bench.report.kept import KEPT, Origin, commit, keep, today
+from bench.report.results import RESULTS, Origin, commit, keep, today
 from bench.tables.figures import Figures, Goal
 
 
@@ -42,12 +42,27 @@ def options_of(
     return options
 
 
+def measure(
+    figures: Figures, goals: Sequence[Goal], options: argparse.Namespace, sections: Mapping[str, Callable[[], None]]
+) -> None:
+    """Measures the sections of ``--only``. Each one's results are kept at its end, so that an error in a later one loses none.
+
+    ``sections``: what adds the figures, by the names that ``options_of`` was given.
+    """
+    for name in options.only:
+        before = set(figures.rows)
+        sections[name]()
+        if options.commit:
+            processors, load = os.cpu_count() or 0, round(os.getloadavg()[0], 1)
+            origin = Origin(options.commit, today(), _cpu_model(), processors, options.rounds, load)
+            measured = {section for section, _, _ in figures.rows.keys() - before}
+            keep(RESULTS, options.bench, figures.as_json(goals), measured, origin)
+
+
 def report(
     figures: Figures, goals: Sequence[Goal], options: argparse.Namespace, packages: Sequence[str], **settings: object
 ) -> None:
-    """Prints the figures and the goals; ``--json`` writes them, and `./task bench report` finds those of a run in full.
-    ``settings``: what else made this run what it was.
-    """
+    """Prints the figures and the goals; ``--json`` writes them. ``settings``: what else made this run what it was."""
     machine = {"cpus": os.cpu_count(), "cpu": _cpu_model(), "python": platform.python_version(), "kernel": platform.release()}
     versions = {name: version(name) for name in packages}
     load = [round(each, 1) for each in os.getloadavg()]
@@ -58,13 +73,6 @@ def report(
     for line in figures.report(goals):
         print(line)
     found = figures.as_json(goals)
-    if options.commit:
-        keep(
-            KEPT,
-            options.bench,
-            found,
-            Origin(options.commit, today(), _cpu_model(), os.cpu_count() or 0, options.rounds, load[0]),
-        )
     if options.json:
         settings = {"rounds": options.rounds, "quick": options.quick, "load": load, **settings}
         result = {"machine": machine, "packages": versions, "settings": settings, **found}

@@ -42,10 +42,16 @@ def entrants(*, spark: bool) -> list[Entrant]:
     return found
 
 
-def measure(
+def upserts(figures: Figures, flat: Phases, partitioned: Phases, contenders: Sequence[Entrant], rounds: int) -> None:
+    """``flat``, ``partitioned``: the commits of such a table. Raises AssertionError when one ends with wrong rows."""
+    _of_layout(figures, flat, flat, contenders, rounds, partitioned=False)
+    _of_layout(figures, partitioned, flat, contenders, rounds, partitioned=True)
+
+
+def _of_layout(
     figures: Figures, phases: Phases, full: Phases, contenders: Sequence[Entrant], rounds: int, *, partitioned: bool
 ) -> None:
-    """``phases``: the commits to run, of the workload ``full``. Raises AssertionError when a table ends with wrong rows."""
+    """``phases``: the commits to run, of the workload ``full``."""
     workload = prepare(full)
     layout = "28 x 8 groups (PyPaimon 28 x 4)" if partitioned else "8 groups (PyPaimon 4)"
     for number in range(rounds):

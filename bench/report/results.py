@@ -1,14 +1,14 @@
-"""Results of benches that ran in full: the newest of each section, kept between runs."""
+"""Results of benches that ran in full: the newest of each section, in files of the repository."""
 
 import json
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-KEPT = Path(".cache/bench")
+RESULTS = Path("bench/results")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +39,11 @@ class Section:
     goals: Sequence[Mapping[str, Any]]
 
 
-def keep(folder: Path, bench: str, result: Mapping[str, Any], origin: Origin) -> None:
-    """Sections of this run replace their older ones; what it did not measure stays. ``result``: of ``Figures.as_json``."""
+def keep(folder: Path, bench: str, result: Mapping[str, Any], measured: Collection[str], origin: Origin) -> None:
+    """Sections of ``measured`` replace their older ones; all others stay. ``result``: of ``Figures.as_json``."""
     file = folder / f"{bench}.json"
     sections = json.loads(file.read_text()) if file.exists() else {}
-    for title in dict.fromkeys(figure["section"] for figure in result["figures"]):
+    for title in dict.fromkeys(figure["section"] for figure in result["figures"] if figure["section"] in measured):
         sections[title] = {
             "origin": asdict(origin),
             "figures": [figure for figure in result["figures"] if figure["section"] == title],
@@ -54,7 +54,7 @@ def keep(folder: Path, bench: str, result: Mapping[str, Any], origin: Origin) ->
     file.write_text(json.dumps(sections, indent=1) + "\n")
 
 
-def kept(folder: Path) -> Iterator[tuple[str, list[Section]]]:
+def results(folder: Path) -> Iterator[tuple[str, list[Section]]]:
     """Every bench that has results, by name, with its sections in the order of their first run."""
     for file in sorted(folder.glob("*.json")):
         sections = json.loads(file.read_text())
@@ -68,12 +68,14 @@ def kept(folder: Path) -> Iterator[tuple[str, list[Section]]]:
 
 
 def commit() -> str:
-    """What is checked out, and whether files differ from it."""
+    """What is checked out, and whether files differ from it, other than results."""
 
     def git(*arguments: str) -> str:
         return subprocess.run(["git", *arguments], capture_output=True, text=True, check=True).stdout.strip()
 
-    return git("rev-parse", "--short=8", "HEAD") + (" with changes" if git("status", "--porcelain", "-uno") else "")
+    return git("rev-parse", "--short=8", "HEAD") + (
+        " with changes" if git("status", "--porcelain", "-uno", "--", ".", f":!{RESULTS}") else ""
+    )
 
 
 def today() -> str:
