@@ -47,7 +47,7 @@ def compact_logs(
     path = operation.at(operation.merged_log)
     try:
         if not merge.is_possible():
-            return None
+            return merge.finished_before(store, path)
         with _second_name(store, operation, staged) as name_base, store.spool(path, staged) as spool:
             survivors = merge.survivors()
             if survivors.unordered:
@@ -143,6 +143,15 @@ class _LogMerge:
             stored = base.stored
             return all(field.name in stored.names and stored.field(field.name).type == field.type for field in self._schema)
 
+    def finished_before(self, store: Store, log_path: str) -> OperationResult | None:
+        """What another attempt made when it was possible: an alteration of the table came between."""
+        operation = self._pinned.operation
+        base, log = digest_of(store, operation.path), digest_of(store, log_path)
+        if base is None or log is None or operation.base is None or base[0] != operation.base.size:
+            return None
+        counts = self._counts(self.survivors())
+        return counts.compacted(operation, DataFile(operation.path, *base, ""), DataFile(log_path, *log, ""))
+
     def survivors(self) -> Survivors:
         """Of the logs alone."""
         return find_survivors(None, self._pinned.blocks, self._reader, self._schema, lambda: self._progress(0))
@@ -152,6 +161,9 @@ class _LogMerge:
         for content in self._contents(survivors):
             for piece in encode_log_file(self._instant, self._avro, [content], self._layout):
                 spool.file.write(memoryview(piece))
+        return self._counts(survivors)
+
+    def _counts(self, survivors: Survivors) -> Counts:
         return Counts(self._base_rows, 0, 0, 0, survivors.log_rows, len(self._pinned.blocks))
 
     def _contents(self, survivors: Survivors) -> Iterator[pa.Table | Deleted]:
