@@ -140,7 +140,7 @@ def test_names_given_up_are_in_one_slot_only_and_are_forgotten_in_the_end(tmp_pa
     assert transaction.instant not in state.dead
 
 
-@pytest.mark.parametrize("idle_ms", [0, 61_000, 3 * FORGET_AFTER_MS])
+@pytest.mark.parametrize("idle_ms", [0, 4_000, 61_000, 3 * FORGET_AFTER_MS])
 def test_f1_a_foreign_instant_from_while_the_handle_was_idle_is_noticed(tmp_path: Path, idle_ms: int) -> None:
     clock = SetClock()
     table = create(tmp_path, system=system(clock))

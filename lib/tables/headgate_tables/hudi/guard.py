@@ -5,6 +5,7 @@ from typing import Literal
 
 from headgate_tables.commitlog.state import LogState
 from headgate_tables.commitlog.tail import read_state
+from headgate_tables.commitlog.times import format_time, parse_time
 from headgate_tables.errors import (
     ForeignWriterError,
     MetadataTableError,
@@ -26,6 +27,12 @@ MetadataTable = Literal["refuse", "remove"]
 
 METADATA_FOLDER = ".hoodie/metadata"
 METADATA_PROPERTIES = f"{METADATA_FOLDER}/.hoodie/hoodie.properties"
+LATE_MS = 60_000
+"""By how much a foreign instant may be older than the timeline's file that names it: Hudi 0.x issues a batch's instant before it
+prepares the rows, and its clock may be behind ours. More: longer listings.
+"""
+LOOK_BACK_EVERY_MS = 5_000
+"""How often such files are looked for; each time the instants of ``LATE_MS`` are listed again."""
 _METADATA_KEYS = ("hoodie.table.metadata.partitions", "hoodie.table.metadata.partitions.inflight")
 
 
@@ -79,32 +86,45 @@ class Guard:
         self._store, self._there = store, there
         self._remove_metadata = metadata_table == "remove"
         self._seen_version: str | None = None
-        self._begun = self._looked_after = ""
+        self._begun = self._looked_after = self._looked_back = ""
         self._settled: str | None = None
 
     def begin(self, checked: str) -> None:
         """Before the first check: another owner has checked the timeline before the instant ``checked`` a moment ago, so that is
         not listed again.
         """
-        self._begun = self._looked_after = checked
+        self._begun = self._looked_after = self._looked_back = checked
 
     def check(self, state: LogState, *, owner: bool = True, announcing: bool = False) -> Sequence[Instant]:
         """To be called before a fence (when we do not own the table yet) and before each commit. Checks the whole timeline at
         first, later what is newer than the oldest instant that was reserved at the last check: a handle may be idle for hours.
+        Every few seconds it looks back for files that came late.
 
         ``announcing``: before a transaction's first file, when a folder that is unchanged since our last commit is not listed.
         Returns what it has listed of the timeline. Raises UnsupportedTableError, MetadataTableError,
         ForeignWriterError, TableGoneError.
         """
+        after = self._start()
         _, listed = both(
             self._store,
             lambda: self._check_properties(owner=owner),
-            lambda: self._check_timeline(state, self._looked_after, announcing=announcing),
+            lambda: self._check_timeline(state, after, announcing=announcing),
         )
         if listed is None:
             return ()
+        looked_back = after < self._looked_after or not self._looked_back
         self._looked_after = min(state.reserved, default=self._begun)
+        if looked_back:
+            self._looked_back = self._looked_after
         return listed
+
+    def _start(self) -> str:
+        """The instant after which the next check lists; "" for all."""
+        if not self._looked_back:
+            return self._looked_after
+        before = parse_time(self._looked_back)
+        due = parse_time(self._looked_after) - before >= LOOK_BACK_EVERY_MS
+        return format_time(before - LATE_MS) if due else self._looked_after
 
     @property
     def checked(self) -> str:
