@@ -180,31 +180,6 @@ def test_a_second_attempt_finds_the_files_of_the_first_and_reports_the_same(due:
     assert run(due, planned) == first
 
 
-def test_a_second_attempt_finds_the_files_of_the_first_behind_an_alteration(due: hudi.Table) -> None:
-    """It was refused, as if the base file's second name were another program's, until somebody cancelled the plan."""
-    planned, _ = plan_minor(due)
-    first = run(due, planned)
-    due.alter(Alteration(add={"more": pa.int64()}))
-    assert run(due, planned) == first
-    finish(due, planned)
-    assert {row["id"]: row["note"] for row in due.scan().to_table().to_pylist()} == SHOWN
-    due.compact()
-    assert {row["id"]: row["note"] for row in by_hudi_rs(due.url)} == SHOWN
-    assert not due.verify().findings
-
-
-def test_an_ordinary_compaction_replaces_a_minor_one_of_which_an_alteration_left_the_log_alone(due: hudi.Table) -> None:
-    planned, operation = plan_minor(due)
-    run(due, planned)
-    (tmp_path_of(due) / operation.path).unlink()
-    due.alter(Alteration(add={"more": pa.int64()}))
-    finish(due, planned)
-    due.tidy()
-    [part] = due.scan().slices()
-    assert not part.logs
-    assert {row["id"]: row["note"] for row in by_hudi_rs(due.url)} == SHOWN
-
-
 def test_a_second_attempt_at_what_became_an_ordinary_compaction_reads_its_output_alone(due: hudi.Table) -> None:
     due.alter(Alteration(add={"more": pa.int64()}))
     planned, operation = plan_minor(due)

@@ -14,11 +14,13 @@ import pyarrow as pa
 
 from headgate_tables.arrow import Array, mask_array
 from headgate_tables.commitlog.records import DataFile
-from headgate_tables.errors import DeposedError, StoreUnavailableError
+from headgate_tables.errors import CorruptFileError, DeposedError, StoreUnavailableError, UnsupportedTableError
 from headgate_tables.face.operation import Operation, OperationResult
 from headgate_tables.hudi.data_files import layout_of
 from headgate_tables.hudi.definition import Definition, Layout, avro_schema
 from headgate_tables.hudi.entries import EntryReader
+from headgate_tables.hudi.log.block import HeaderKey
+from headgate_tables.hudi.log.frames import read_frames
 from headgate_tables.hudi.log.writer import Deleted, encode_log_file
 from headgate_tables.hudi.merge import Entries, Mask
 from headgate_tables.hudi.parquet_checks import UNMERGEABLE, damaged
@@ -39,14 +41,14 @@ def compact_logs(
     store: Store, definition: Definition, layout: Layout, pinned: PinnedSlice, instant: str, *, staged: str, progress: Progress
 ) -> OperationResult | None:
     """Creates the log file and the base file of the slice's operation, durable; None when only an ordinary compaction will do,
-    which depends on the pinned files alone. Files that another attempt has created must have the same bytes.
+    which depends on the pinned files and the definition. Files that another attempt has created must have the same bytes.
 
     ``staged``: where the log file waits, "" where files are created in place. Raises as ``execution.compact_slice``.
     """
     operation, merge = pinned.operation, _LogMerge(pinned, definition, layout, instant, progress)
     path = operation.at(operation.merged_log)
     try:
-        if not merge.is_possible():
+        if not merge.is_possible() or merge.is_outdated(store, path):
             return merge.finished_before(store, path)
         with _second_name(store, operation, staged) as name_base, store.spool(path, staged) as spool:
             survivors = merge.survivors()
@@ -143,8 +145,20 @@ class _LogMerge:
             stored = base.stored
             return all(field.name in stored.names and stored.field(field.name).type == field.type for field in self._schema)
 
+    def is_outdated(self, store: Store, log_path: str) -> bool:
+        """Whether another attempt has made the log file, before an alteration of the table: its bytes are others."""
+        size = store.size(log_path)
+        if size is None:
+            return False
+        with store.open_input(log_path) as source:
+            try:
+                frames = read_frames(source, size, log_path)
+            except (CorruptFileError, UnsupportedTableError):
+                return False  # no file of ours, of which the creation tells
+        return frames is not None and any(block.headers.get(HeaderKey.SCHEMA) != self._avro for block in frames.blocks)
+
     def finished_before(self, store: Store, log_path: str) -> OperationResult | None:
-        """What another attempt made when it was possible: an alteration of the table came between."""
+        """What another attempt made before an alteration of the table; None when it did not come to the end."""
         operation = self._pinned.operation
         base, log = digest_of(store, operation.path), digest_of(store, log_path)
         if base is None or log is None or operation.base is None or base[0] != operation.base.size:
