@@ -15,8 +15,8 @@ from headgate_proto.api.v1 import maintenance_pb2 as api
 from headgate_proto.api.v1.maintenance_pb2_grpc import MaintenanceServiceStub
 from headgate_proto.cluster.v1 import coordination_pb2 as wire
 from headgate_tables.commitlog.records import ChannelRecord
-from headgate_tables.errors import MissingFileError, StoreDeniedError
-from headgate_tables.hudi import create_table, open_table
+from headgate_tables.errors import MissingFileError, OutcomeUnknownError, StoreDeniedError
+from headgate_tables.hudi import Table, create_table, open_table
 from headgate_tables.storage.local import LocalStore
 from support.access import role, write_access
 from support.processes import READY_S
@@ -208,6 +208,24 @@ async def test_a_restore_of_which_nobody_knows_whether_it_is_done_has_no_error_t
     assert (await writer.open(T, "c", 1)).committed_offset == 1
     await writer.commit(T, rows(("b", 1, "y")), "c", 2)
     assert notes(open_table(url)) == {"a": "x", "b": "y"}
+
+
+async def test_a_removed_savepoint_of_which_nobody_knows_has_no_error_that_says_it_is_there(
+    coordinator: Running, writer: ScriptedWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The SDK lists before it sends a removal again whose outcome is unknown, and only then."""
+    await writer.open(T, "c")
+    await writer.commit(T, rows(("a", 1, "x")), "c", 1)
+    instant = await saved(coordinator)
+
+    def silent(_: Table, removed: str) -> None:
+        raise OutcomeUnknownError("the store did not say whether the slot was won", fix="Look.")
+
+    monkeypatch.setattr(Table, "remove_savepoint", silent)
+    with pytest.raises(grpc.aio.AioRpcError) as failed:
+        await owner(coordinator).Savepoint(api.SavepointRequest(table=T, remove=instant))
+    assert failed.value.code() is grpc.StatusCode.UNKNOWN
+    assert "headgate-error-bin" not in dict(failed.value.trailing_metadata() or ())
 
 
 async def test_a_restore_to_what_is_not_saved_ends_no_channel(coordinator: Running, writer: ScriptedWriter) -> None:

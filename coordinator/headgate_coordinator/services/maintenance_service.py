@@ -110,7 +110,7 @@ class MaintenanceService(LivesService):
                     assert_never(what)
             return answers.saved(instant, table)
 
-        return await answered(owned.call_table(call))
+        return await answered_once(context, owned.call_table(call))
 
     async def Restore(
         self, request: api.RestoreRequest, context: ServicerContext[api.RestoreRequest, api.RestoreResponse]
