@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from headgate_coordinator.core.events import Broken, CheckpointAsked, OffsetsRefused, OffsetsWon, Tick
+from headgate_coordinator.core.events import Broken, CheckpointAsked, InstantAsked, OffsetsRefused, OffsetsWon, Tick
 from headgate_coordinator.core.instructions import CommitCheckpoint, Grant, Instruction, OpenRefused, WinOffsets
 from headgate_coordinator.core.policy import CheckpointPolicy
 from headgate_proto.api.v1 import maintenance_pb2 as api
@@ -116,6 +116,18 @@ def test_a_slot_of_opens_that_is_under_way_is_answered_before_idle_channels_are_
     assert idle(table, 1.0) == []
     assert grants(table.tell(OffsetsWon(1))) == [("new", 1, 0)]
     assert forgotten(idle(table, 1.0)) == [(2, ["orders"])]
+
+
+def test_ro10_a_report_of_a_channel_that_is_forgotten_meanwhile_is_dropped() -> None:
+    """Its offset was the committed one when it came, so nothing was wrong with it."""
+    table = OneTable("a", "b", channels=ORDERS, policy=POLICY)
+    assert forgotten(idle(table, 30.0)) == [(1, ["orders"])]
+    number = table.core.checkpoint
+    table.tell(CheckpointAsked("a", number), Tick(), after=0.5)
+    table.tell(InstantAsked("a", table.core.generation, number), table.issued(number))
+    table.tell(table.barrier("a", number, {"orders": 50}, 100), table.flushed("a", number, ["file"]), OffsetsWon(1))
+    out = table.tell(table.barrier("b", number), table.flushed("b", number))
+    assert [(each.checkpoint, dict(each.channels)) for each in only(CommitCheckpoint, out)] == [(number, {})]
 
 
 async def channels(coordinator: Running) -> dict[str, int]:

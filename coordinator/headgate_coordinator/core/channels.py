@@ -158,9 +158,11 @@ class ChannelRegistry:
         return [name for name, offset in offsets.items() if self._grows(name, offset) and takers.get(name) != process]
 
     def grown_records(self, offsets: Mapping[str, int]) -> dict[str, tuple[int, int, str]]:
-        """Returns the records of a COMMIT slot: channels whose committed offset grows. None of ``offsets`` is foreign."""
-        grown = {name: offset for name, offset in offsets.items() if self._grows(name, offset)}
-        return {name: (self._records[name].incarnation, offset, self._records[name].principal) for name, offset in grown.items()}
+        """Returns the records of a COMMIT slot: channels whose committed offset grows. None of ``offsets`` is foreign; one
+        that was reported as it was committed may have been forgotten since.
+        """
+        known = {name: (self._records[name], offset) for name, offset in offsets.items() if name in self._records}
+        return {name: (old.incarnation, offset, old.principal) for name, (old, offset) in known.items() if offset > old.committed}
 
     def _grows(self, name: str, offset: int) -> bool:
         return name not in self._records or offset > self._records[name].committed
