@@ -362,6 +362,25 @@ async def test_a_writer_that_comes_during_the_last_work_has_no_part_and_may_leav
         assert said(late) == ["released"]
 
 
+async def test_a_writer_that_came_too_late_for_the_core_may_leave_during_the_last_work() -> None:
+    lent = threading.Event()
+    async with owned() as (scene, running):
+        scene.committer.gate.set()
+        alone = asyncio.ensure_future(scene.table.call_table_alone(REFUSAL, lambda table: lent.wait(READY_S)))
+        asyncio.get_running_loop().call_soon(lambda: scene.state.writers.add_writer("a", "a:1"))
+        try:
+            await scene.until("the end")
+            [late] = [each for each in scene.state.writers if each.process == "a"]
+            said(late)
+            scene.state.writers.handle_writer_message(late, wire.ControlRequest(leave=wire.Leave()))
+            await settled()
+            assert said(late) == ["released"]
+        finally:
+            lent.set()
+        await running
+        assert await alone
+
+
 async def test_compactors_get_nothing_while_the_last_work_is_done() -> None:
     async with in_its_last_work() as (scene, _, _):
         compactions = scene.table.compactions

@@ -207,7 +207,10 @@ class OwnedTable:
                 self._requests.refuse_all()
 
     async def _end(self, thread: Executor) -> None:
-        """The last work, which takes hours if it is a loan. Requests that wait are refused before, and not what has begun."""
+        """The last work, which takes hours if it is a loan. Requests that wait are refused before, and not what has begun. A
+        writer of whose coming the core has not heard has no part in it.
+        """
+        self._let_go()
         await self._loop.run_in_executor(thread, _nothing)  # behind what has begun, and its answer
         self._requests.refuse_queued()
         if self._last_work is not None:
