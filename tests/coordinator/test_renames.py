@@ -99,6 +99,10 @@ async def test_d11_a_new_table_of_the_old_name_begins_above_the_epochs_of_the_re
     for uuid in (made.table_uuid, "of a table that nobody knows"):
         asked.table_uuid = uuid
         assert (await coordinator.tables.DescribeTable(asked)).table.table_uuid == made.table_uuid
+    await persist(lambda: drop(coordinator, made.table_uuid))
+    for uuid, code in ((old, errors_pb2.CODE_TABLE_RENAMED), (made.table_uuid, errors_pb2.CODE_TABLE_DROPPED)):
+        asked.table_uuid = uuid
+        assert (await refused(coordinator.tables.DescribeTable(asked))).code == code, "no table has the name now"
 
 
 @pytest.mark.slow

@@ -46,13 +46,14 @@ async def check_identity(table: str, wanted: str, attached: str, coordinators: I
     )
 
 
-async def find_refusal(table: str, coordinators: Iterable[grpc.aio.Channel]) -> errors_pb2.Error | None:
+async def find_refusal(table: str, wanted: str, coordinators: Iterable[grpc.aio.Channel]) -> errors_pb2.Error | None:
     """Returns why the table takes no rows: it does not exist, was dropped or renamed, or is quarantined. None if it may take
-    rows, or no coordinator answers.
+    rows, or no coordinator answers. ``wanted``: the id of the table that the producer means, "" if it says none.
     """
+    request = tables_pb2.DescribeTableRequest(name=table, table_uuid=wanted)
 
     async def status(tables: "tables_pb2_grpc.TableServiceAsyncStub") -> tables_pb2.StatusResponse:
-        await tables.DescribeTable(tables_pb2.DescribeTableRequest(name=table), timeout=ANSWER_S)
+        await tables.DescribeTable(request, timeout=ANSWER_S)
         return await tables.Status(tables_pb2.StatusRequest(table=table), timeout=ANSWER_S)
 
     for channel in coordinators:

@@ -78,7 +78,7 @@ class IngestService(IngestServiceServicer):
         try:
             opening = _opening(await requests.read())
             with caller.on_table(opening.table, opening.channel):
-                writer = await self._writer(opening.table)
+                writer = await self._writer(opening.table, opening.table_uuid)
                 uuid = str(writer.attached.definition.table_uuid)
                 await check_identity(opening.table, opening.table_uuid, uuid, self._coordinators.channels)
                 quota = _channel_quota(caller.usage())
@@ -87,12 +87,12 @@ class IngestService(IngestServiceServicer):
             return refused.error
         return opening, writer, hold
 
-    async def _writer(self, table: str) -> TableWriter:
+    async def _writer(self, table: str, wanted: str) -> TableWriter:
         if self._tables.leaving:
             raise RpcError(moved_error())
         if (writer := self._tables.writer_of(table)) is not None:
             return writer
-        refusal = await find_refusal(table, self._coordinators.channels)
+        refusal = await find_refusal(table, wanted, self._coordinators.channels)
         if refusal is not None:
             raise RpcError(refusal)
         try:

@@ -85,14 +85,18 @@ class TableStorage:
 
     def describe(self, name: str, table_uuid: str = "") -> DescribedTable:
         """Returns one table. ``table_uuid``: of the table that the caller means, if it is known: when another has its name now,
-        the error says what became of it, as far as the catalog knows.
+        or none has, the error says what became of it, as far as the catalog knows.
 
         Raises NotATableError for a name without an entry, TableGoneError for an entry without its table, TableDroppedError,
         TableRenamedError.
 
         Costs a read also when the table is kept: another coordinator may have dropped it, and made another one of its name.
         """
-        described = self._described(name, self._catalog.entry(name).place)
+        try:
+            described = self._described(name, self._catalog.entry(name).place)
+        except NotATableError:
+            self._catalog.check_present(name, table_uuid)
+            raise
         if table_uuid not in ("", str(described.definition.table_uuid)):
             self._catalog.check_present(name, table_uuid)
         return described
