@@ -19,11 +19,12 @@ def options_of(
     """``sections``: names and what they measure. ``quick``, ``spark``, ``match``: the help of these options; "": there is no
     ``match``. Exits on wrong ones.
     """
+    width = max(map(len, sections)) + 1
     parser = argparse.ArgumentParser(
         prog=f"./task bench {bench}",
         description=description,
         epilog="sections:\n"
-        + "\n".join(f"  {name:<11}" + about.replace("\n", "\n" + " " * 13) for name, about in sections.items()),
+        + "\n".join(f"  {name:<{width}}" + about.replace("\n", "\n" + " " * (width + 2)) for name, about in sections.items()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--quick", action="store_true", help=f"{quick}; its figures say little")
