@@ -1,4 +1,4 @@
-"""What is measured of the cluster, section by section; every table is read back and compared in the run."""
+"""What is measured of the cluster, section by section; each case's first table is read back and compared in the run."""
 
 import math
 import os
@@ -75,23 +75,24 @@ def _family(pid: int) -> list[psutil.Process]:
 def throughput(
     figures: Figures, rows: Mapping[str, int], rounds: int, cases: Sequence[tuple[str, int, str]], *, spark: bool
 ) -> None:
-    """The cluster and its peers in turn. ``rows``: of the feed, by interval. ``cases``: interval, writers and law of the updates.
-    ``spark``: one round of Hudi on Spark, too.
+    """The cluster and its peers in turn; hudi-rs reads the tables of the first round. ``rows``: of the feed, by interval.
+    ``cases``: interval, writers and law of the updates. ``spark``: one round of Hudi on Spark, too.
     """
     for number in range(rounds):
         for interval, writers, law in cases:
-            _throughput(figures, rows[interval], interval, writers, law)
+            _throughput(figures, rows[interval], interval, writers, law, checked=number == 0)
         _peers(figures, rows, spark=spark and number == 0)
 
 
-def _throughput(figures: Figures, rows: int, interval: str, writers: int, law: str) -> None:
+def _throughput(figures: Figures, rows: int, interval: str, writers: int, law: str, *, checked: bool) -> None:
     feed = prepare(rows, law)
     with cluster_with_table(interval, writers) as (cluster, url):
         pids = processes_of(cluster)
         arguments = {"address": cluster.address, "table": "events", "feed": feed, "channels": 2 * writers}
         used = run_child(f"{_CLIENTS}:load", warm_up=WARM_UP, processes=pids, **arguments)
         peak = max(peak_bytes([pid]) - peak_bytes() for pid in pids)
-        check(url, feed)
+        if checked:
+            check(url, feed)
         lengths = _checkpoint_seconds(url)
     figure = f"{interval} checkpoints, {writers} writer{'s' * (writers > 1)}, {law}"
     figures.add("sustained upserts", figure, "rows/s", OURS, used["rows"] / used["wall"], more_is_better=True)
