@@ -28,7 +28,9 @@ def throughput(figures: Figures, rows: int, rounds: int) -> None:
     feed = prepare(rows, "uniform")
     for number in range(rounds):
         checked = number == 0
-        rates = {name: _loaded(figures, feed, name, compactors, checked=checked) for name, compactors in ((WITHOUT, 0), (OURS, 1))}
+        rates = {
+            name: _loaded(figures, feed, name, compactors, checked=checked) for name, compactors in ((WITHOUT, 0), (OURS, 1))
+        }
         figures.add(THROUGHPUT, "all rows", SHARE, OURS, 100 * rates[OURS] / rates[WITHOUT], more_is_better=True)
 
 
