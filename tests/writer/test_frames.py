@@ -43,6 +43,16 @@ def test_frames_hold_all_rows_in_order_and_fit_a_message(sizes: list[int]) -> No
         assert sorted(np.unique(part.group).tolist()) == list(range(len(part.groups)))
 
 
+def test_frames_fit_a_message_however_long_the_names_of_partitions_are() -> None:
+    """Columns of numbers in the path of a hive-style table: its text is long, and the row is short."""
+    few = routed([{"id": f"k{n}", "part": "p", "ts": n, "note": "x"} for n in range(20_000)], TABLE)
+    rows = replace(few, groups=[(f"{'x' * 900}{n}", 0) for n in range(20_000)], group=np.arange(20_000, dtype=np.int32))
+    frames = encode_rows(rows)
+    assert all(wire.ExchangeRequest(frame=wire.Frame(rows=frame.message)).ByteSize() <= PART_BYTES for frame in frames)
+    came = [READER.decode(frame.message) for frame in frames]
+    assert [part.groups[at] for part in came for at in part.group] == rows.groups
+
+
 def test_the_checksum_tells_rows_and_buckets_apart() -> None:
     def checksum(note: str, part: str, buckets: int = 4) -> int:
         definition = replace(TABLE, buckets=buckets)

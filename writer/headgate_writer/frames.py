@@ -19,6 +19,12 @@ FRAME_BYTES: Final = PART_BYTES - (96 << 10)
 """Arrow bytes of one frame, about, so that most frames go as one part. A frame has one row more than fits, and that may be the
 largest that a client can send: then it goes in several."""
 
+_BUCKET_BYTES: Final = 16
+"""Of a group's name beside its partition, at most."""
+
+_NAME_BYTES: Final = 1 << 20
+"""Bytes of the names of a turn's groups that may be in each of its frames. Rows of more are cut as if each brought its own."""
+
 OURS: Final[Sequence[tuple[str, pa.DataType]]] = (
     ("_headgate_key", pa.string()),
     ("_headgate_delete", pa.bool_()),
@@ -45,9 +51,11 @@ def encode_rows(rows: RoutedRows) -> list[EncodedFrame]:
 def _cuts(rows: RoutedRows) -> list[int]:
     """Returns row numbers from 0 to n; between two of them lie at most ``FRAME_BYTES`` and one row."""
     n = rows.rows.num_rows
-    if rows.nbytes <= FRAME_BYTES:
+    names = np.array([len(partition.encode()) + _BUCKET_BYTES for partition, _ in rows.groups])
+    sizes = rows.sizes + names[rows.group] if names.sum() > _NAME_BYTES else rows.sizes
+    if sizes.sum() <= FRAME_BYTES:
         return [0, n]
-    ends = np.cumsum(rows.sizes)
+    ends = np.cumsum(sizes)
     frames = (ends - 1) // FRAME_BYTES
     return [0, *(np.flatnonzero(np.diff(frames)) + 1).tolist(), n]
 
