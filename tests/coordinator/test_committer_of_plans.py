@@ -11,7 +11,7 @@ from headgate_coordinator.core.instructions import DropCheckpoint, IssueInstant,
 from headgate_coordinator.core.operations import CompactionEvent, FinishPlan, FinishRefused, PlanClosed, PlanOpened
 from headgate_coordinator.tables.committer import Committer
 from headgate_coordinator.tables.work import Maintain, RunService, Work
-from headgate_tables.errors import StoreUnavailableError
+from headgate_tables.errors import CorruptFileError, StoreUnavailableError
 from headgate_tables.face.operation import OperationResult
 from headgate_tables.hudi import OwnerProcess, open_table
 from headgate_tables.hudi.services.planning.left_figures import LEFT_EVERY
@@ -226,6 +226,18 @@ def test_a_younger_checkpoint_that_is_aborted_before_it_has_an_instant_gets_none
     assert [type(each) for each in waiting.do(DropCheckpoint(1, 1))] == []
     assert not issued(waiting)
     assert [type(each) for each in waiting.do(Maintain())] == [PlanOpened]
+
+
+def test_no_instant_waits_for_a_plan_that_damage_keeps_from_being_made(waiting: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+    wait_for_a_plan(waiting)
+
+    def damaged() -> None:
+        raise CorruptFileError("a file is damaged", fix="Restore it.")
+
+    monkeypatch.setattr(waiting.table, "maintain", damaged)
+    waiting.do(Maintain())
+    waiting.do(IssueInstant(1, 2))
+    assert issued(waiting)
 
 
 def test_an_instant_is_issued_at_once_while_no_plan_waits(waiting: Owner) -> None:

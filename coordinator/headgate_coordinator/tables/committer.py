@@ -126,7 +126,7 @@ class Committer:
         """Does one step of maintenance. A step that a busy store refuses, or that waits for the table's listing, is due again
         later. A damaged file stops maintenance and raises an alarm; checkpoints go on.
         """
-        self.more_to_maintain, self.maintenance_alarm = False, None
+        self.more_to_maintain, self.maintenance_alarm, self.plan_waits = False, None, False
         if self._table.stages:
             # Without rows no checkpoint would notice a missing folder. Not on object stores, where the request costs money.
             self._table.check_there()
