@@ -381,6 +381,24 @@ async def test_a_writer_that_came_too_late_for_the_core_may_leave_during_the_las
         assert await alone
 
 
+async def test_what_the_core_says_to_a_writers_older_stream_does_not_end_its_part_with_the_newer_one() -> None:
+    """The core counted it as a member, and it heard nothing more: rows for it went nowhere until the owner changed."""
+    async with owned("a") as (scene, _):
+        scene.table.queue_event(events.CheckpointAsked("a", 1))
+        while scene.table.view.status("one").checkpoint < 2:  # which cannot end before the first, so "b" is in neither
+            await asyncio.sleep(0.01)
+        writers = scene.state.writers
+        first = writers.add_writer("b", "b:1")
+        await settled()
+        writers.handle_writer_message(first, wire.ControlRequest(leave=wire.Leave()))
+        second = writers.add_writer("b", "b:1")
+        await settled()
+        assert "detach" not in said(second)
+        writers.remove_writer(second, "its machine is gone")
+        await settled()
+        assert "b" not in scene.table._core._state.members
+
+
 async def test_compactors_get_nothing_while_the_last_work_is_done() -> None:
     async with in_its_last_work() as (scene, _, _):
         compactions = scene.table.compactions

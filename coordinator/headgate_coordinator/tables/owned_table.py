@@ -5,6 +5,7 @@ One task handles events; a second one hands slot work to the committer's thread.
 
 import asyncio
 import itertools
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import TypeVar, assert_never
@@ -96,6 +97,7 @@ class OwnedTable:
             metrics,
         )
         self._parts: set[str] = set()
+        self._coming: Counter[str] = Counter()
         self._drained = False
         self._core_metrics = CoreMetrics(core, metrics)
         self.view = TableView(target, core, self._committer, self.compactions, guard, world.clock)
@@ -114,20 +116,21 @@ class OwnedTable:
     def writer_joined(self, session: WriterSession) -> None:
         """Gives the writer a part in the table, unless one of the two is about to go."""
         if not (session.leaving or self._drained):
-            self._parts.add(session.process)
-            self.queue_event(events.WriterJoined(session.process, session.exchange_address))
+            self.queue_event(self._join(session))
 
     def _find_writers(self) -> None:
         """Queues all writers that are there in one event. One event each would make the first writer the only member of the first
         checkpoint, and the others would wait for its end.
         """
-        found = []
         for session in self._writers:
             session.loads.pop(self.target.table, None)
-            if not session.leaving:
-                self._parts.add(session.process)
-                found.append(events.WriterJoined(session.process, session.exchange_address))
-        self.queue_event(events.WritersFound(tuple(found)))
+        found = tuple(self._join(session) for session in self._writers if not session.leaving)
+        self.queue_event(events.WritersFound(found))
+
+    def _join(self, session: WriterSession) -> events.WriterJoined:
+        self._parts.add(session.process)
+        self._coming[session.process] += 1
+        return events.WriterJoined(session.process, session.exchange_address)
 
     def writer_lost(self, session: WriterSession, why: str) -> None:
         """Takes the writer's part away."""
@@ -159,16 +162,13 @@ class OwnedTable:
 
     async def call_table(self, call: Callable[[Table], _T]) -> _T:
         """Runs ``call`` on the table's handle between two slots, behind waiting slots of checkpoints, and returns its result.
-
         Raises what ``call`` raises; ReopenTable when the ownership ends first.
         """
         return await self._requests.call_table(call)
 
     async def call_table_alone(self, refusal: Refusal, call: Callable[[Table], _T]) -> _T:
         """Ends every channel with ``refusal`` and drops everything undecided, then runs ``call`` and returns its result (rule
-        CH8). The ownership ends afterwards, also if ``call`` fails.
-
-        Raises as ``call_table``; ReopenTable also when the ownership is ending already.
+        CH8). The ownership ends afterwards, also if ``call`` fails. Raises as ``call_table``, and when it is ending already.
         """
         if self._last_work is not None or self._drained:
             raise ReopenTable("the table is being handed over", fix="Send the same again shortly.")
@@ -221,6 +221,9 @@ class OwnedTable:
     async def _decide(self) -> None:
         while not self._drained:
             event = await self._next_event()
+            if isinstance(event, events.WriterJoined | events.WritersFound):
+                joined = event.writers if isinstance(event, events.WritersFound) else (event,)
+                self._coming -= Counter(each.process for each in joined)
             for instruction in self._core.handle_event(event, self._clock.monotonic()):
                 self._do(instruction)
             self._core_metrics.record_event(event)
@@ -273,9 +276,14 @@ class OwnedTable:
         self._work.put_nowait((rank, next(self._order), work))
 
     def _send(self, send: instructions.Send) -> None:
+        """Drops what the core says to a stream that is over; the end, or the next stream's begin, is on its way to the core."""
+        if not self._coming[send.process]:
+            self._send_now(send)
+
+    def _send_now(self, send: instructions.Send) -> None:
         session = self._writers.get(send.process)
         if session is None or send.process not in self._parts:
-            return  # the writer is lost, and the event is on its way to the core
+            return
         block_format = self._committer.settings.get(BLOCK_FORMAT, TableSettings().block_format)
         session.send(wire.ControlResponse(table=order_of(self.target, send.generation, send.order, block_format)))
         if isinstance(send.order, instructions.Detach):
@@ -285,7 +293,7 @@ class OwnedTable:
     def _let_go(self) -> None:
         """Detaches the table from all writers. A successor may have attached it before, under its own epoch; then it stays."""
         for process in sorted(self._parts):
-            self._send(instructions.Send(process, self._core.generation, instructions.Detach()))
+            self._send_now(instructions.Send(process, self._core.generation, instructions.Detach()))
         self._writers.note_detached(self.target.table)
 
 
