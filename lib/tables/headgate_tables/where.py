@@ -7,7 +7,7 @@ with, and null is SQL's: what is neither true nor false selects no row. For that
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow as pa
@@ -20,8 +20,8 @@ from headgate_tables.where_values import typed
 if TYPE_CHECKING:
     from sqlglot import exp
 
-_Compare = Callable[[pc.Expression, pc.Expression], pc.Expression]
-_SIGNS: Mapping[str, _Compare] = {
+_Join = Callable[[pc.Expression, pc.Expression], pc.Expression]
+_SIGNS: Mapping[str, _Join] = {
     "EQ": operator.eq,
     "NEQ": operator.ne,
     "LT": operator.lt,
@@ -59,9 +59,11 @@ def where(text: str, schema: pa.Schema) -> pc.Expression:
 
     try:
         tree = sqlglot.parse_one(text, read="duckdb", into=exp.Condition)
-    except (errors.SqlglotError, RecursionError) as error:
+        return _Translation(text, schema).condition(tree, negated=False)
+    except errors.SqlglotError as error:
         raise OptionError(f"{text!r} is not a condition", fix=_FIX) from error
-    return _Translation(text, schema).condition(tree, negated=False)
+    except RecursionError as error:
+        raise OptionError("the condition is nested too deeply", fix="Write it with fewer parentheses in each other.") from error
 
 
 class _Translation:
@@ -79,8 +81,8 @@ class _Translation:
             case "Not":
                 return self.condition(node.this, negated=not negated)
             case "And" | "Or":
-                left, right = (self.condition(part, negated=negated) for part in (node.this, node.expression))
-                return left & right if (kind == "And") != negated else left | right
+                terms = [self.condition(term, negated=negated) for term in self._terms(node)]
+                return _joined(terms, operator.and_ if (kind == "And") != negated else operator.or_)
             case "EQ" | "NEQ" | "LT" | "LTE" | "GT" | "GTE":
                 return self._compared(node.this, kind, node.expression, negated=negated)
             case "Between":
@@ -100,6 +102,15 @@ class _Translation:
                 return pc.scalar(bool(node.this) != negated)
             case _:
                 return self._refuse(node)
+
+    def _terms(self, node: exp.Expr) -> list[exp.Expr]:
+        """Of a chain of ANDs or of ORs, which sqlglot nests to the left: programs write thousands."""
+        kind, terms = type(node), []
+        while type(node) is kind:
+            self._check(node)
+            terms.append(node.expression)
+            node = node.this
+        return [node, *reversed(terms)]
 
     def _compared(self, left: exp.Expr, sign: str, right: exp.Expr, *, negated: bool) -> pc.Expression:
         if not _is_column(left):
@@ -224,3 +235,11 @@ def _literal(value: pa.Scalar[Any]) -> pc.Expression:
 
 def _is_column(node: exp.Expr) -> bool:
     return type(node).__name__ == "Column"
+
+
+def _joined(terms: Sequence[pc.Expression], join: _Join) -> pc.Expression:
+    """In pairs, and pairs of these: Arrow walks through an expression by recursion."""
+    while len(terms) > 1:
+        pairs = zip(terms[::2], terms[1::2], strict=False)
+        terms = [*(join(left, right) for left, right in pairs), *terms[len(terms) // 2 * 2 :]]
+    return terms[0]

@@ -26,6 +26,7 @@ from support.tables import notes, rows
 
 RESTORE = "Restore (the file|it) from a copy"
 SEED = 20261121
+NUMBERED = pa.schema([("id", pa.string()), ("number", pa.int64())])
 
 
 @pytest.fixture(scope="module")
@@ -212,3 +213,12 @@ def test_values_that_decode_and_cannot_be_merged_are_damage(table: hudi.Table) -
 def test_a_filter_that_fails_says_nothing_of_the_files(table: hudi.Table) -> None:
     with pytest.raises(OptionError, match="divide by zero"):
         table.scan(filter=pc.divide(pc.field("ts"), 0) > 1).to_table()
+
+
+def test_a_filter_that_fails_for_the_values_of_a_partition_fails_as_one_of_its_rows(tmp_path: Path) -> None:
+    """Arrow calculates with them when it looks which partitions can have rows."""
+    made = hudi.create_table(str(tmp_path / "numbered"), schema=NUMBERED, record_key=["id"], partition_by=["number"], buckets=1)
+    made.upsert(pa.table({"id": ["a", "b"], "number": [0, 5]}, schema=NUMBERED))
+    with pytest.raises(OptionError, match="divide by zero"):
+        made.scan(filter=pc.divide(pc.scalar(10), pc.field("number")) > 1).to_table()
+    assert made.scan(filter=pc.divide(pc.scalar(10), pc.field("number") + 1) > 5).to_table()["id"].to_pylist() == ["a"]

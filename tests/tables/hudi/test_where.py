@@ -11,6 +11,7 @@ import pytest
 
 from headgate_tables import hudi
 from headgate_tables.errors import OptionError, SchemaError
+from headgate_tables.where import where
 from support.counting import counted
 
 SCHEMA = pa.schema(
@@ -255,3 +256,22 @@ def test_row_groups_and_columns_that_are_not_wanted_are_not_read(tmp_path: Path)
     _, everything = read(None, None)
     assert some < everything / 2
     assert column < everything / 2
+
+
+@pytest.mark.parametrize(("join", "found"), [("OR", 12), ("AND", 0)])
+def test_a_condition_may_have_thousands_of_terms(join: str, found: int) -> None:
+    text = f" {join} ".join(f"id = {number}" for number in range(3_000))
+    assert ROWS.filter(where(text, SCHEMA)).num_rows == found
+    assert ROWS.filter(where(f"NOT ({text})", SCHEMA)).num_rows == 12 - found
+
+
+def test_terms_of_a_chain_keep_their_order_and_their_parentheses() -> None:
+    text = "id > 1 AND id < 9 AND (id = 2 OR id = 5 OR (id = 7 AND ok IS NULL)) AND id <> 5"
+    assert ROWS.filter(where(text, SCHEMA))["id"].to_pylist() == [2, 7]
+
+
+def test_a_condition_that_is_nested_without_end_is_refused() -> None:
+    with pytest.raises(OptionError):
+        where("(" * 5_000 + "id = 1" + ")" * 5_000, SCHEMA)
+    with pytest.raises(OptionError, match="nested too deeply"):
+        where("NOT " * 200 + "(" * 200 + "id = 1" + ")" * 200, SCHEMA)
