@@ -171,6 +171,51 @@ def test_the_owners_timeline_ends_with_what_was_archived(table: hudi.Table) -> N
 # --- cleaning ---
 
 
+def test_a_step_of_maintenance_archives_a_bounded_number_of_instants(
+    tmp_path: Path, clock: SetClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A savepoint had held them back; checkpoints wait for each step."""
+    monkeypatch.setattr(trimming, "ARCHIVED_AT_ONCE", 8)
+    made = create(tmp_path, buckets=1, system=system(clock))
+    made.configure(SHORT)
+    made.upsert(rows(("a", 0, "saved")))
+    saved = made.savepoint("before")
+    for number in range(1, 30):
+        clock.now += 1_000
+        write(made, number)
+        if number % 10 == 0:
+            made.compact()
+    while made.maintain().more:
+        pass
+    assert len(history(made)) <= 1
+    made.remove_savepoint(saved)
+    steps, before = [], len(completed(made))
+    while (step := made.maintain()).more:
+        steps += [step.did] if step.did.startswith("archived") else []
+    assert len(steps) > 2
+    assert {int(each.split()[1]) for each in steps} <= set(range(1, 9))
+    assert len(completed(made)) < before - 16
+    assert made.verify().ok
+
+
+def test_what_may_go_of_a_table_without_further_commits_is_cleaned_in_time(table: hudi.Table, clock: SetClock) -> None:
+    """Also behind another owner, which has made no commits that are counted."""
+    table.configure({"hoodie.clean.policy": "KEEP_LATEST_BY_HOURS", "hoodie.clean.hours.retained": "1"})
+    table.close()
+    again = hudi.open_table(table.url, system=system(clock))
+    write(again, 3)
+    while again.maintain().more:
+        pass
+    folder = Path(table.url.removeprefix("file://")) / "p"
+    before = {file.name for file in folder.glob("*.parquet")}
+    assert len(before) > 1
+    clock.now += 2 * 3_600_000
+    while again.maintain().more:
+        pass
+    assert len({file.name for file in folder.glob("*.parquet")} & before) == 1
+    assert notes(again)["a"] == "note 3"
+
+
 def test_files_that_a_cleaning_decided_on_are_gone_when_it_returns_and_not_chosen_again(
     table: hudi.Table, tmp_path: Path
 ) -> None:

@@ -21,6 +21,8 @@ from headgate_tables.storage import workers
 
 LONGEST_WAIT_MS = 60_000
 """A slice that is due waits no longer than this for others: there may be no further commits."""
+LONGEST_KEPT_MS = 600_000
+"""Nor do files that may be deleted wait for commits for longer."""
 
 
 class Maintainer:
@@ -35,7 +37,7 @@ class Maintainer:
         self._slices: LiveSlices | None = None
         self._replacing: list[str] = []
         self._planned_ago, self._planned_ms = BUNCH, 0
-        self._cleaned_ago = self._kept = 0
+        self._cleaned_ago = self._cleaned_ms = self._kept = 0
         self._at_most: SliceLogSize | None = None
 
     def step(self, table: TableContext) -> MaintenanceResult:
@@ -72,7 +74,7 @@ class Maintainer:
                     return MaintenanceResult(plan, f"planned {len(plan.operations)} compactions", more=True)
             case Step.CLEAN:
                 result = clean(table, plan_only=False)
-                self._cleaned_ago, self._kept = 0, result.kept
+                self._cleaned_ago, self._cleaned_ms, self._kept = 0, table.clock.now_ms(), result.kept
                 # Files that were considered and stay are kept: they are considered again now and then, not with every commit.
                 self._replacing = [point for point in self._replacing if point > result.earliest]
                 if result.files:
@@ -166,7 +168,7 @@ class Maintainer:
             planned_ago=BUNCH if now - self._planned_ms >= LONGEST_WAIT_MS else self._planned_ago,
             replacing=self._replacing,
             readable=readable,
-            cleaned_ago=self._cleaned_ago,
+            cleaned_ago=10 * BUNCH if now - self._cleaned_ms >= LONGEST_KEPT_MS else self._cleaned_ago,
             kept=self._kept,
             completed=len(timeline.completed),
             archivable=min(free, max(0, len(timeline.completed) - settings.archive_min)),

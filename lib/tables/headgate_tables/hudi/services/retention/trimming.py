@@ -1,7 +1,5 @@
 """Cleaning and archiving: a slot names what nobody needs any more, then the files are deleted (rules D1 to D4)."""
 
-from collections.abc import Sequence
-
 from headgate_tables.commitlog.records import encode_derived
 from headgate_tables.face.results import ArchiveResult, CleanResult
 from headgate_tables.hudi.aged_files import AgedFiles, leave_aged
@@ -16,6 +14,10 @@ from headgate_tables.hudi.timeline.clean_metadata import Cleaned, encode_clean, 
 from headgate_tables.hudi.timeline.history import append_history, obsolete_history
 from headgate_tables.hudi.timeline.history_files import Archived
 from headgate_tables.hudi.timeline.instant import Instant, State
+
+ARCHIVED_AT_ONCE = 500
+"""Instants of one step of maintenance, since checkpoints wait for it: a savepoint that is removed may have held tens of thousands
+back. Each costs two reads and about three deletes."""
 
 
 def clean(table: TableContext, *, plan_only: bool) -> CleanResult:
@@ -82,19 +84,22 @@ def _win_clean(table: TableContext, chosen: Cleanable, earliest: str) -> str:
 def archive(table: TableContext, *, plan_only: bool, forced: bool = True) -> ArchiveResult:
     """Writes the oldest instants to the history, wins an ARCHIVE slot, then deletes their files from the timeline.
 
-    ``forced``: down to hoodie.keep.min.commits even if there are not yet hoodie.keep.max.commits.
+    ``forced``: down to hoodie.keep.min.commits even if there are not yet hoodie.keep.max.commits, and all at once.
     """
     table.log.dead_names.delete_given_up()
     chosen = _choose_archivable(table, forced=forced)
+    if not forced:
+        chosen = chosen[:ARCHIVED_AT_ONCE]
     left = len(table.view().timeline.completed) - len(chosen)
     if plan_only or not chosen:
         return ArchiveResult(tuple(each.time for each in chosen), left, planned_only=plan_only)
     table.check()
     times = {each.time for each in chosen}
     files = [each for each in list_instants(table.store) if each.time in times]
+    requested = {each.time: each for each in files if each.state is State.REQUESTED}
     folder = table.layout.history_folder
     with table.log.ending_on_failed_sync():
-        append_history(table.store, folder, [_archived(table, each, files) for each in chosen])
+        append_history(table.store, folder, [_archived(table, each, requested.get(each.time)) for each in chosen])
         leave_aged(table.store, AgedFiles.of(table.view(), chosen[-1].time))
     # Pending states and the oldest instants first: what is left of the timeline is always its newest part, whole.
     names = [each.path for each in sorted(files, key=lambda each: (each.time, each.state is State.COMPLETED))]
@@ -124,9 +129,8 @@ def _choose_archivable(table: TableContext, *, forced: bool) -> list[Instant]:
     )
 
 
-def _archived(table: TableContext, done: Instant, files: Sequence[Instant]) -> Archived:
+def _archived(table: TableContext, done: Instant, requested: Instant | None) -> Archived:
     """The instant with the bytes of its completed file, and of the plan that a service left in its requested file."""
-    requested = next((each for each in files if each.time == done.time and each.state is State.REQUESTED), None)
     plan = content_of(table.store, requested) if requested else b""
     metadata = content_of(table.store, done)
     return Archived(done.time, done.completion, done.action, metadata, plan or None)
